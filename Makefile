@@ -44,7 +44,7 @@ wheel: dist
 floors: dist
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(PYTHON) tools/wheel.py floors
 
-# headless Chromium drives the explorer and opens reports; pictures in test-artefacts/
+# headless Chromium drives the explorer and opens reports; pictures in test-artifacts/
 browser: $(VENV)/.test
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(PY) -m pytest tests/browser
 
@@ -69,7 +69,7 @@ docs: $(VENV)/.docs $(PAGES)/index.md
 walk: $(VENV)/.test
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(PY) tools/walk.py
 
-# code, comments, docstrings and numbers by room; tools/size.py says how they are counted
+# code, comments, docstrings and numbers by room; tools/size.py states how they are counted
 size: $(VENV)/.test
 	$(PY) tools/size.py
 

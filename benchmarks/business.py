@@ -5,7 +5,7 @@
     python -m benchmarks.business --write      # the real run; writes benchmarks/results/business.*
 
 Fits are kept in benchmarks/cache, as those of `benchmarks.tabular`. empulse (AGPL) is a peer of the
-bench extra only; without it its rows are left out and the page says so.
+bench extra only; without it its rows are left out and the page states it.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ Two classes, and what each mistake costs *for this customer* (Correa Bahnsen et 
 when the decision is taken, so every model may use it. *Savings*: share of the cost of the best
 single decision for all that is saved. "Bayes": the decision of least expected cost under the
 model's probabilities and the costs of this customer. "One threshold": the same for all customers,
-the cheapest on five folds of the training part. "At ½": costs are ignored. empulse's models learn
+the one of lowest cost on five folds of the training part. "At ½": costs are ignored. empulse's models learn
 from the costs and decide by themselves, by their defaults: CSLogit on the one-hot columns of the
-linear models, the trees on codes of categories. Three folds, every customer judged once. Intervals
+linear models, the trees on codes of categories. Three folds, every customer tested once. Intervals
 are 95 %, by a bootstrap of the customers, the same ones for all models. Seconds are of fitting and
 predicting, one thread, summed over splits; every model was fitted on 6,000 rows just before, so
 that what it imports and compiles is at hand."""
@@ -119,10 +119,10 @@ def best_threshold(peer: Peer, data: Business, part: Part) -> np.ndarray:
     X, y, costs = data.X[part.train], data.y[part.train], data.costs[part.train]
     model = peer.make(data.categorical)
     chance = cross_val_predict(model, X, y, cv=5, method="predict_proba")[:, 1]
-    return np.array([cheapest_threshold(chance, y, costs)])
+    return np.array([lowest_cost_threshold(chance, y, costs)])
 
 
-def cheapest_threshold(chance: np.ndarray, y: np.ndarray, costs: np.ndarray) -> float:
+def lowest_cost_threshold(chance: np.ndarray, y: np.ndarray, costs: np.ndarray) -> float:
     """Deciding 1 where `chance` is at least the threshold costs least in all."""
     order = np.argsort(-chance, kind="stable")
     real = costs[np.arange(len(y)), :, y]  # (n, 2): of both decisions
@@ -142,7 +142,7 @@ def empulse_decisions(name: str, data: Business, part: Part) -> np.ndarray:
         "CSForest": {"n_jobs": 1, "random_state": 0},
     }
     model = getattr(models, f"{name}Classifier")(**settings[name])
-    # in units of the mean: the forest alone depends on the unit, in no settled direction
+    # in units of the mean: the forest alone depends on the unit, in no clear direction
     costs = data.costs[part.train] / data.costs[part.train].mean()
     X, X_test = data.X[part.train], data.X[part.test]
     if name == "CSLogit":
@@ -228,8 +228,8 @@ def decisions(
 
 def cell_of(data: Business, parts: list[Part], mode: str, n_jobs: int) -> Cell:
     """Losses of every customer under each row, then under the two single decisions."""
-    asked = [jobs_of(data, part, mode) for part in parts]
-    flat = [(i, name, job) for i, jobs in enumerate(asked) for name, job in jobs.items()]
+    requested = [jobs_of(data, part, mode) for part in parts]
+    flat = [(i, name, job) for i, jobs in enumerate(requested) for name, job in jobs.items()]
     done = measure_all([job for *_, job in flat], n_jobs)
     fits: list[dict[str, Measured]] = [{} for _ in parts]
     for (i, name, _), found in zip(flat, done, strict=True):
@@ -291,12 +291,12 @@ def section(cell: Cell) -> tuple[str, str]:
     if "CSBoost" in models_of():
         ratio = cell.processor[0] / cell.processor[models_of().index("CSBoost")]
         verdict += f" Ours takes {ratio:.1f} times the processor time of empulse's boosting."
-    text = f"## {cell.data}\n\n{len(cell.losses)} customers judged.\n\n" + table(header, rows)
+    text = f"## {cell.data}\n\n{len(cell.losses)} customers tested.\n\n" + table(header, rows)
     return text, verdict
 
 
 def page(cells: list[Cell], note: str = "") -> str:
-    """The whole page; `note` says what is special about a run that is not the published one."""
+    """The whole page; `note` states what is special about a run that is not the published one."""
     parts = [section(cell) for cell in cells]
     peers = ("lightgbm", "catboost", *(("empulse", "xgboost") if has_empulse() else ()))
     missing = "" if has_empulse() else "empulse is not installed here: its rows are missing."

@@ -96,10 +96,10 @@ def _plot(runs) -> None:
     from matplotlib import pyplot as plt
 
     figure, ax = plt.subplots(figsize=(6.4, 4.2), layout="constrained")
-    for (name, axis, sizes, seconds), colour, marker in zip(
+    for (name, axis, sizes, seconds), color, marker in zip(
         runs, ("#0072B2", "#D55E00", "#009E73"), "osD", strict=True
     ):
-        ax.loglog(sizes, seconds, marker=marker, color=colour, label=f"{name} (against {axis})")
+        ax.loglog(sizes, seconds, marker=marker, color=color, label=f"{name} (against {axis})")
     ax.set_xlabel("parts T, or labels k")
     ax.set_ylabel("seconds")
     ax.legend(frameon=False, fontsize=8)

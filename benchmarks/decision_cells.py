@@ -30,7 +30,7 @@ class Task:
 
     @property
     def sign(self) -> float:
-        """From costs that are minimised to the numbers of the data."""
+        """From costs that are minimized to the numbers of the data."""
         return -1.0 if self.loss.sense == "max" else 1.0
 
     def regret(self, predicted: np.ndarray) -> float:

@@ -79,5 +79,5 @@ def measure_marketing() -> dict[str, Any]:
             "gap": "" if name == OURS else f"{gap.sum():+,.0f} [{low:+,.0f}, {high:+,.0f}]",
             "called": n_called[name],
         }
-    assert len(whole[OURS]) == len(data.y), f"{SPLITS} folds judge every customer once"
+    assert len(whole[OURS]) == len(data.y), f"{SPLITS} folds test every customer once"
     return {"customers": n, "rows": rows, "text": TEXT.replace("\n", " ")}

@@ -19,7 +19,7 @@ PEERS = (
     "perturbed Fenchel–Young",
 )
 INTRODUCTION = """\
-Normalised regret (sum of regrets over sum of best values, 1,000 test rows; smaller is better) after
+Normalized regret (sum of regrets over sum of best values, 1,000 test rows; smaller is better) after
 1,000 training rows of PyEPO's own generators: 5 features, multiplicative noise of half-width 0.5.
 *Floor*: the regret of deciding by the true mean costs. Every method gets the same compiled oracles.
 SPO+ and perturbed Fenchel–Young are PyEPO's, a linear layer trained by Adam (rate 0.01, 30 epochs,
@@ -70,7 +70,7 @@ def page(rows: list[dict[str, Any]], seeds: tuple[int, ...], marketing: Any = No
     missing = [cell for cell in (*CELLS, *EXTRA) if not figures.seeds(cell)]
     counts = sorted({len(figures.seeds(cell)) for cell in run})
     pieces = [
-        "# Decisions: regret of predict-then-optimise",
+        "# Decisions: regret of predict-then-optimize",
         "Made by `python -m benchmarks.decisions` and `--stored --write`; do not edit. Numbers: "
         "[decisions.csv](decisions.csv).",
         f"Machine: {machine()}. {_counts(counts, seeds)}"
@@ -182,10 +182,10 @@ def ortools(rows: list[dict[str, Any]]) -> str:
         if len(seconds) == 2:
             ratios.append(f"{cell}: 1/{seconds['SPO+ linear'] / seconds[OURS]:.0f}")
     head = ("cell", "method", "regret", "processor s", "calls")
-    said = "The run of SPO+ did not end."
+    stated = "The run of SPO+ did not end."
     if ratios:
-        said = f"Ours takes, of the processor time of SPO+: {'; '.join(ratios)}."
-    return f"## With OR-Tools as the oracle, one seed\n\n{said}\n\n" + table(head, lines)
+        stated = f"Ours takes, of the processor time of SPO+: {'; '.join(ratios)}."
+    return f"## With OR-Tools as the oracle, one seed\n\n{stated}\n\n" + table(head, lines)
 
 
 def marketing_section(found: dict[str, Any]) -> str:

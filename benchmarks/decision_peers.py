@@ -1,4 +1,4 @@
-"""PyEPO's optimisation models over our compiled oracles, and OR-Tools as an oracle of ours."""
+"""PyEPO's optimization models over our compiled oracles, and OR-Tools as an oracle of ours."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from consistruct.losses import Decision
 
 
 class CompiledModel(optModel):  # type: ignore[misc]  # no stubs
-    """One problem at a time, as PyEPO asks for them."""
+    """One problem at a time, as PyEPO requests them."""
 
-    def __init__(self, oracle: Any, maximise: bool) -> None:
-        self.oracle, self.sign = oracle, -1.0 if maximise else 1.0
+    def __init__(self, oracle: Any, maximize: bool) -> None:
+        self.oracle, self.sign = oracle, -1.0 if maximize else 1.0
         super().__init__()
-        self.modelSense = EPO.MAXIMIZE if maximise else EPO.MINIMIZE
+        self.modelSense = EPO.MAXIMIZE if maximize else EPO.MINIMIZE
 
     def _getModel(self) -> Any:  # noqa: N802
         return None, {i: i for i in range(self.oracle.n_costs)}

@@ -1,4 +1,4 @@
-"""Predict costs, then optimise: regret of ours, of PyEPO's surrogates and of two-stage recipes.
+"""Predict costs, then optimize: regret of ours, of PyEPO's surrogates and of two-stage recipes.
 
     python -m benchmarks.decisions --seeds 1 --only path5:6 knapsack32:6   # a look
     python -m benchmarks.decisions --seeds 3 --write     # writes benchmarks/results/decisions.*
@@ -129,7 +129,7 @@ METHODS: dict[str, Callable[[Task], tuple[np.ndarray, int]]] = {
 
 
 def measure(cell: str, seed: int, only: list[str] | None = None) -> Iterator[dict[str, Any]]:
-    """Normalised regret, processor seconds and calls of every method, and the floor."""
+    """Normalized regret, processor seconds and calls of every method, and the floor."""
     task = make_task(cell, seed)
     yield {"cell": cell, "seed": seed, "method": "floor", "regret": task.regret(task.mean_test)}
     for name, method in METHODS.items():

@@ -2,7 +2,7 @@
 
     python -m benchmarks.expected_losses --write [--jobs 8]
 
-Each case is fitted once by `model="auto"`; `predict_expected_loss` on the rows judged, less the
+Each case is fitted once by `model="auto"`; `predict_expected_loss` on the rows tested, less the
 losses that their true labels then cause, has to be at most 5 % of what occurred plus two standard
 errors. ``--held-out`` cuts the training part of every case again, in place of its test part.
 """
@@ -35,7 +35,7 @@ from consistruct import StructuredPredictor, TaskLossClassifier
 
 PAGE = RESULTS / "expected_losses.md"
 SHARE, ERRORS = 0.05, 2.0  # what may be missed: of what occurred, and in standard errors
-JUDGED_SHARE = 0.3  # of the rows of data without a test part
+TEST_SHARE = 0.3  # of the rows of data without a test part
 FEWEST = 10  # rows of a class: with fewer, a part would lack it
 
 Parts = tuple[Any, Any, Any, Any]  # X, y, X_test, y_test
@@ -55,12 +55,12 @@ class Case:
 
 @dataclass(frozen=True)
 class Found:
-    """What was expected of the rows judged, and what occurred."""
+    """What was expected of the rows tested, and what occurred."""
 
     name: str
     loss: str
     fitted: int
-    judged: int
+    tested: int
     expected: float
     occurred: float
     error: float  # standard error of the difference
@@ -83,7 +83,7 @@ class Found:
 
 
 def _cut(X: Any, y: Any, share: float, seed: int) -> Parts:
-    """Rows to fit on and rows to judge, drawn at random."""
+    """Rows to fit on and rows to test on, drawn at random."""
     if isinstance(X, list):
         order = np.random.default_rng(seed).permutation(len(X))
         last = len(X) - round(share * len(X))
@@ -97,14 +97,14 @@ def _cut(X: Any, y: Any, share: float, seed: int) -> Parts:
 
 def _parts(X: Any, y: Any, held_out: bool) -> Parts:
     """Parts of data without a test part of its own."""
-    parts = _cut(X, y, JUDGED_SHARE, 0)
-    return _cut(parts[0], parts[1], JUDGED_SHARE, 1) if held_out else parts
+    parts = _cut(X, y, TEST_SHARE, 0)
+    return _cut(parts[0], parts[1], TEST_SHARE, 1) if held_out else parts
 
 
 def _given(train: Sequence[Any], test: Callable[[], Sequence[Any]], held_out: bool) -> Parts:
     """The parts that data comes with; the test part is not even read if `held_out`."""
     if held_out:
-        return _cut(train[0], train[1], JUDGED_SHARE, 1)
+        return _cut(train[0], train[1], TEST_SHARE, 1)
     X, y = test()
     return train[0], train[1], X, y
 
@@ -241,7 +241,7 @@ CASES = [
 
 
 def measure(case: Case, held_out: bool) -> Found:
-    """Fit once, and compare what was expected of the rows judged with what occurred."""
+    """Fit once, and compare what was expected of the rows tested with what occurred."""
     X, y, X_test, y_test = case.read(held_out)
     loss = sources.label_tree() if case.loss == "tree" else case.loss
     estimator = StructuredPredictor if case.structured else TaskLossClassifier
@@ -271,7 +271,7 @@ def page(rows: Sequence[Found]) -> str:
             row.name,
             row.loss,
             f"{row.fitted:,}",
-            f"{row.judged:,}",
+            f"{row.tested:,}",
             f"{row.expected:.4g}",
             f"{row.occurred:.4g}",
             f"{100 * (row.expected / row.occurred - 1):+.1f} %",
@@ -281,7 +281,7 @@ def page(rows: Sequence[Found]) -> str:
         )
         for row in rows
     ]
-    header = ("data", "loss", "rows fitted", "rows judged", "expected", "occurred",
+    header = ("data", "loss", "rows fitted", "rows tested", "expected", "occurred",
               "difference", "allowed", "met", "processor s")  # fmt: skip
     return f"""# Expected and occurred losses
 
@@ -291,7 +291,7 @@ Each case is fitted once by `model="auto"` with seed 0. *Expected* is the mean o
 `predict_expected_loss` on rows that took no part in the fit, *occurred* the mean loss that their
 true labels then cause. Allowed: {100 * SHARE:.0f} % of what occurred and {ERRORS:g} standard errors of the
 mean difference. Met in {sum(row.met for row in rows)} of {len(rows)} cases. Data without a test part: 30 % of the
-rows, drawn at random, are judged. Sequences are judged by the share of wrong tags in each.
+rows, drawn at random, are the test part. Sequences are compared by the share of wrong tags in each.
 
 {table(header, cells)}
 """

@@ -36,7 +36,7 @@ PAGE = RESULTS / "explorer_load.md"
 GROWTH = 10.0  # MB that the server may grow by over all requests
 LIMITS = Limits()
 AT_ONCE = 40  # clients of the flood, below the number of connections that are answered
-SETTLE = 400  # requests before memory is measured: interpreters and buffers grow at first
+WARM_UP = 400  # requests before memory is measured: interpreters and buffers grow at first
 FILL = LIMITS.matrices + 4  # uploads until the oldest are forgotten
 
 
@@ -56,7 +56,7 @@ def running(folder: Path, port: int = 0) -> Iterator[tuple[subprocess.Popen[byte
 
 
 def started(folder: Path, port: int = 0) -> tuple[subprocess.Popen[bytes], str]:
-    """Start a server that writes to `folder`; its address once it says it."""
+    """Start a server that writes to `folder`; its address once it states it."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "TMPDIR": str(folder)}
     paths = [str(ROOT / "src"), os.environ.get("PYTHONPATH", "")]
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
@@ -249,7 +249,7 @@ async def crowd(address: str, load: Load, connections: int) -> None:
                     writer.write(bytes([byte]))
                     await writer.drain()
                     await asyncio.sleep(0.5)
-            elif number % 3 == 2:  # asks for megabytes and reads none of them
+            elif number % 3 == 2:  # requests megabytes and reads none of them
                 request = f"GET /plotly.min.js HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n"
                 writer.write(request.encode() * 3)
                 await writer.drain()
@@ -330,7 +330,7 @@ async def _finished(visitor: Visitor, job: str, load: Load) -> str:
 async def visit_all(address: str, pid: int, n_requests: int, connections: int) -> Load:
     """Everything once to warm up, then everything with memory measured before and after."""
     load, warm = Load(), Load()
-    await flood(address, warm, SETTLE)
+    await flood(address, warm, WARM_UP)
     await uploads(address, warm, FILL)
     await crowd(address, warm, min(connections, 3 * LIMITS.connections // 2))
     await queue(address, warm)
@@ -358,7 +358,7 @@ def measure(n_requests: int, connections: int) -> Load:
             load = asyncio.run(visit_all(address, process.pid, n_requests, connections))
         load.expect(process.returncode in (0, 130), f"the server ended with {process.returncode}")
         words = (folder / "stderr").read_text(encoding="utf-8")
-        load.expect("Traceback" not in words, f"the server said {words[-500:]!r}")
+        load.expect("Traceback" not in words, f"the server printed {words[-500:]!r}")
     return load
 
 
@@ -389,7 +389,7 @@ def page(load: Load, arguments: list[str], n_requests: int, connections: int) ->
         f"({LIMITS.connections} connections, {LIMITS.workers} workers, {LIMITS.waiting} jobs waiting, "
         f"{LIMITS.request_seconds:g} s for a request to arrive). It is warmed up by all of the below once, so that what it "
         "may remember (uploads, results) is full. The crowd is made of connections in equal parts that say nothing, that "
-        "say half a request a byte at a time, and that ask for megabytes and read none. Memory is that of the server's process "
+        "say half a request a byte at a time, and that request megabytes and read none. Memory is that of the server's process "
         "alone, without pages it shares.",
         table(["what", "measured"], rows),
         f"Required: every request of the flood answered, the page back within {LIMITS.request_seconds + 15:g} s of the crowd, "
@@ -399,7 +399,7 @@ def page(load: Load, arguments: list[str], n_requests: int, connections: int) ->
 
 
 def main() -> int:
-    """Measure, print, and write the page if asked to."""
+    """Measure, print, and write the page if requested to."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--requests", type=int, default=10_000)
     parser.add_argument("--connections", type=int, default=500)

@@ -49,10 +49,10 @@ Of every data set 30 % of the examples are held out. Of the others, "all rows", 
 `consistruct.forecast` sees. Then the same estimator is fitted on all rows, and its loss on the held-out examples compared with the interval that was
 stated for it (90 %, of the mean over so many examples: `at(n, measured_on=m)`). Large data sets are cut to {most} examples first.
 
-The power law, its priors and how far curves wander from it were settled on simulated tables of scikit-learn's generators and by reasoning
+The power law, its priors and how far curves wander from it were chosen on simulated tables of scikit-learn's generators and by reasoning
 ([design](../../docs/design/0023-forecasts.md)), before any of the data below were looked at, and were not changed afterwards, but for a coarser grid of rates
 that saves time. This is the second run. The first used 6,000 examples of each data set at most, 1,500 words, and had no bibtex: 48 of 55 losses lay in their
-intervals (87 %), but the median width was 0.555 of the loss, more than asked for. Intervals narrow as pilots grow, so for this run the data sets were left as
+intervals (87 %), but the median width was 0.555 of the loss, more than requested. Intervals narrow as pilots grow, so for this run the data sets were left as
 large as time allows, and bibtex and a second model for some sets were added. Cases of one data set share their held-out part, so they are not independent."""
 
 
@@ -260,8 +260,8 @@ def page(outcomes: list[Outcome]) -> str:
         ),
     }
     targets = table(
-        ("asked for", "found", "met"),
-        [(what, said, "yes" if good else "**no**") for what, (good, said) in met.items()],
+        ("requested", "found", "met"),
+        [(what, stated, "yes" if good else "**no**") for what, (good, stated) in met.items()],
     )
     rows = [
         (
@@ -273,7 +273,7 @@ def page(outcomes: list[Outcome]) -> str:
     ]  # fmt: skip
     listed = table(
         (
-            "data", "loss", "model", "pilot", "all rows", "held out", "left-out loss of the pilot",
+            "data", "loss", "model", "pilot", "all rows", "held out", "out-of-fold loss of the pilot",
             "forecast for all rows [90 %]", "loss found", "width / loss", "inside",
         ),
         rows,
@@ -288,9 +288,9 @@ def page(outcomes: list[Outcome]) -> str:
             INTRODUCTION.format(most=f"{MOST:,}"),
             targets,
             f"The forecast itself is off by {gap:.1%} of the loss at the median; taking the "
-            f"left-out loss of the pilot for the loss at five times the rows would be off by "
+            f"out-of-fold loss of the pilot for the loss at five times the rows would be off by "
             f"{still:.1%}. Above its interval lies the loss in {above:.1%} of the cases. The "
-            f"left-out loss of the pilot lies in the interval for all rows in {naive:.0%}: where "
+            f"out-of-fold loss of the pilot lies in the interval for all rows in {naive:.0%}: where "
             f"it does, more rows may bring nothing.",
             "## All cases",
             listed,

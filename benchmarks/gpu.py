@@ -24,7 +24,7 @@ from torch import nn
 import consistruct as cs
 from benchmarks.gpu_quality import SETS, TITLE, quality
 from benchmarks.measure import machine, table
-from consistruct.learning.models.features.approximations import KernelCentres, RandomFeatures
+from consistruct.learning.models.features.approximations import KernelCenters, RandomFeatures
 from consistruct.learning.models.features.feature_maps import Kernel, ScoreMap
 from consistruct.learning.models.ridge.device import DeviceClosedForm, predict_on
 from consistruct.learning.models.ridge.device_sums import DeviceFeatures, single_products
@@ -38,7 +38,7 @@ RESULT = Path(__file__).parent / "results" / "gpu.md"
 PARTS = ("criteria", "chains", "nystroem", "billion")
 GPU = torch.cuda.is_available()
 CURVED = 1.5  # radians over a standard deviation
-TOGETHER = 20  # steps between synchronisations
+TOGETHER = 20  # steps between synchronizations
 DEVICE = torch.device("cuda" if GPU else "cpu")
 
 
@@ -48,7 +48,7 @@ def wait() -> None:
 
 
 def median_ms(work: Callable[[], Any], rounds: int) -> float:
-    """Median milliseconds of a call, between synchronisations, after three to warm up."""
+    """Median milliseconds of a call, between synchronizations, after three to warm up."""
     for _ in range(3):
         work()
     times = []
@@ -71,8 +71,8 @@ def seconds(work: Callable[[], Any]) -> tuple[float, Any]:
 
 def verdict(value: float, bound: float, *, least: bool = False) -> str:
     met = value >= bound if least else value <= bound
-    asked = f"{'at least' if least else 'at most'} {bound:g}"
-    return f"{value:.2f} ({asked}: {'met' if met else 'not met'})"
+    requested = f"{'at least' if least else 'at most'} {bound:g}"
+    return f"{value:.2f} ({requested}: {'met' if met else 'not met'})"
 
 
 # --- criteria -----------------------------------------------------------------------------------
@@ -182,7 +182,7 @@ def chains(quick: bool) -> str:
         f"Batch {n}, length {T}, {s} tags, log-partition with gradients in float32.\n\n"
         + table(["method", "ms", "times slower than ours"], rows)
         + f"\n\nMarginals differ from those of the Numba kernels by at most {apart:.1e} (1e-5 "
-        f"asked). On one core of the host: {steps:.0f} ms, Numba {1e3 * numba_seconds:.0f} ms, "
+        f"requested). On one core of the host: {steps:.0f} ms, Numba {1e3 * numba_seconds:.0f} ms, "
         f"ratio {verdict(steps / (1e3 * numba_seconds), 2.0)}."
     )
 
@@ -215,10 +215,12 @@ def bare_products(features: DeviceFeatures, X: torch.Tensor, rows: int) -> float
     return found / 3 * len(X) / len(phi)
 
 
-def closed_form(features: Any, X: torch.Tensor, y: torch.Tensor, n_classes: int, asked: str) -> Any:
+def closed_form(
+    features: Any, X: torch.Tensor, y: torch.Tensor, n_classes: int, requested: str
+) -> Any:
     statistic = ClassProbabilities(cs.losses.ZeroOne(n_classes))
     score_map = ScoreMap(features)
-    solver = DeviceClosedForm(str(DEVICE), asked)  # type: ignore[arg-type]
+    solver = DeviceClosedForm(str(DEVICE), requested)  # type: ignore[arg-type]
     spent, (fit, used) = seconds(
         lambda: solver.solve(statistic, score_map, X, y, rng=np.random.default_rng(0))
     )
@@ -232,30 +234,30 @@ def nystroem(quick: bool) -> str:
     X, y = classification(n + fresh, d, k)
     X, y, X_test, y_test = X[:n], y[:n], X[n:], y[n:]
     landmarks = X[torch.randperm(n, device=DEVICE)[:m]].double().cpu().numpy()
-    centres = KernelCentres(Kernel("rbf", float(d) ** 0.5), landmarks)
+    centers = KernelCenters(Kernel("rbf", float(d) ** 0.5), landmarks)
     rows, losses = [], {}
-    for asked, dtype in (("single", torch.float32), ("double", torch.float64)):
+    for requested, dtype in (("single", torch.float32), ("double", torch.float64)):
         chunk = max(1, 2**28 // m)
-        bare = bare_products(DeviceFeatures(centres, DEVICE, dtype), X, min(n, chunk, 2**16))
-        spent, fit, _, score_map = closed_form(centres, X, y, k, asked)
-        scores = predict_on(str(DEVICE), asked, score_map, fit.weights, X_test)
-        losses[asked] = scores.argmax(1) != y_test.cpu().numpy()
+        bare = bare_products(DeviceFeatures(centers, DEVICE, dtype), X, min(n, chunk, 2**16))
+        spent, fit, _, score_map = closed_form(centers, X, y, k, requested)
+        scores = predict_on(str(DEVICE), requested, score_map, fit.weights, X_test)
+        losses[requested] = scores.argmax(1) != y_test.cpu().numpy()
         rows.append(
             [
-                "TF32" if asked == "single" and GPU else dtype,
+                "TF32" if requested == "single" and GPU else dtype,
                 f"{spent:.1f}",
                 f"{bare:.1f}",
                 verdict(spent / bare, 1.4),
                 f"{fit.alpha:.1e} of {len(fit.path['alphas'])}",
-                f"{losses[asked].mean():.4f} ± {losses[asked].std() / fresh**0.5:.4f}",
+                f"{losses[requested].mean():.4f} ± {losses[requested].std() / fresh**0.5:.4f}",
             ]
         )
-    pilot = closed_form(centres, X[: 2**17], y[: 2**17], k, "auto")
+    pilot = closed_form(centers, X[: 2**17], y[: 2**17], k, "auto")
     header = ["products", "s", "bare products, s", "ratio", "penalty", "0-1 loss, fresh rows"]
     return (
-        f"{n:,} x {d} rows made on the device, {m:,} centres, {k} outputs; features, sums, penalty "
-        f"by generalised cross-validation, 2,048 exact left-out estimates. Bare products do not "
-        f"use symmetry.\n\n{table(header, rows)}\n\nTF32: at most 60 s asked. "
+        f"{n:,} x {d} rows made on the device, {m:,} centers, {k} outputs; features, sums, penalty "
+        f"by generalized cross-validation, 2,048 exact out-of-fold estimates. Bare products do not "
+        f"use symmetry.\n\n{table(header, rows)}\n\nTF32: at most 60 s requested. "
         f'`precision="auto"` takes "{pilot[2]}" here, by its trial on {2**15:,} rows.'
     )
 
@@ -267,12 +269,12 @@ def billion(quick: bool) -> str:
     kernel = Kernel("rbf", float(d) ** 0.5)
     features = RandomFeatures(kernel, d, m, np.random.default_rng(0))
     spent, fit, used, _ = closed_form(features, X, y, k, "single")
-    left = fit.left_out
+    left = fit.out_of_fold
     true = y[torch.as_tensor(left.rows).to(DEVICE)].cpu().numpy()
     wrong = float((left.expected.argmax(1) != true).mean())
     return (
         f"{n:,} x {d} rows made on the device, {m:,} random features, {used} precision, penalty "
-        f"{fit.alpha:.1e}: {spent / 60:.2f} minutes ({verdict(spent / 60, 8)}); left-out 0-1 loss "
+        f"{fit.alpha:.1e}: {spent / 60:.2f} minutes ({verdict(spent / 60, 8)}); out-of-fold 0-1 loss "
         f"{wrong:.3f} on {len(left.rows):,} rows."
     )
 

@@ -99,7 +99,7 @@ def quality(quick: bool, held_out: bool, names: Sequence[str] = SETS) -> str:
         part = "a quarter of the training part in place of the test part"
     return (
         f"One hidden layer of 256, AdamW, at most {epochs} epochs with early stopping on the "
-        f"left-out task loss, {len(seeds)} seeds, {part}. Ours: the default surrogate for F1 "
+        f"out-of-fold task loss, {len(seeds)} seeds, {part}. Ours: the default surrogate for F1 "
         f'(log loss of label sets, or of each label and the size of its set), "quadratic" for the '
         f"tree loss; there the default is cross-entropy with Bayes decisions, the peer itself. "
         f"Cross-entropy has the strongest usual decisions: a threshold tuned for F1 on rows that "

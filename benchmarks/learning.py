@@ -196,7 +196,7 @@ def closed_form_benchmark(quick: bool, held_out: bool) -> str:
     )
     return (
         f"## (c) Closed form on {n:,} x {d:,} float32, {k} targets\n\n"
-        "Linear features, default choice of the penalty (generalised cross-validation at this "
+        "Linear features, default choice of the penalty (generalized cross-validation at this "
         "size). Bare products: XᵀX and XᵀU in float32, one call each, the first with half of the "
         "operations (NumPy calls syrk), best of five, taking turns with the fit. Peak memory: the "
         "resident set of a process of its own after the fit, less that before X was made, over the "

@@ -7,7 +7,7 @@
 
 Files are generated in a temporary folder. Every figure is processor time of a process of its own
 with one BLAS thread, and ratios are of jobs that took turns: wall-clock time on a shared machine
-says little.
+states little.
 """
 
 from __future__ import annotations

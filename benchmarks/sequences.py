@@ -220,7 +220,7 @@ def letters() -> Section:
     words = {tuple(data.letters[a:b].tolist()) for a, b in pairwise(data.offsets)}
     lines = [
         f"{len(folds)} words, {len(data.letters)} letters, but only {len(words)} distinct words, "
-        "all of them in every training part: wide windows and transitions recognise words, so the "
+        "all of them in every training part: wide windows and transitions recognize words, so the "
         "rows with a window say more about these words than about handwriting.",
     ]
     for title, train, test, full in (

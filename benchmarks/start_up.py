@@ -179,7 +179,7 @@ def page(arguments: list[str]) -> str:
 
 
 def main() -> None:
-    """Measure, print, and write the page if asked to."""
+    """Measure, print, and write the page if requested to."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--write", action="store_true", help=f"write {PAGE.name}")
     options = parser.parse_args()

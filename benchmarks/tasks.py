@@ -198,7 +198,7 @@ def page(found: list[tuple[Task, str, list[Timing]]]) -> str:
         "come from training parts only. Each task should take less than five",
         "minutes on two cores; installation is not counted, reading the page neither. Judged is the "
         "processor time of all commands of a task, in all threads: on a quiet machine",
-        "they take no longer by the clock. The clock is told too; others worked on the machine.",
+        "they take no longer by the clock. The clock is reported too; others worked on the machine.",
         "",
         measure.table(
             ("task", "data", "commands", "processor seconds", "by the clock", "below 300"), rows

@@ -25,7 +25,7 @@ ROUNDS = 5
 
 
 def numpy_viterbi(unary: FloatArray, edges: FloatArray) -> IntArray:  # (T, s), (T−1, s, s)
-    """The peer: one sequence at a time, states in vectorised NumPy, the usual forward recursion."""
+    """The peer: one sequence at a time, states in vectorized NumPy, the usual forward recursion."""
     T, s = unary.shape
     best = unary[0]
     origin = np.empty((T, s), dtype=np.int64)
@@ -41,10 +41,10 @@ def numpy_viterbi(unary: FloatArray, edges: FloatArray) -> IntArray:  # (T, s), 
 
 
 def timed(action: Callable[[], IntArray]) -> tuple[float, IntArray]:
-    """Wall time and answer of one call."""
+    """Wall time and result of one call."""
     start = time.perf_counter()
-    answer = action()
-    return time.perf_counter() - start, answer
+    result = action()
+    return time.perf_counter() - start, result
 
 
 def compare(n: int = 1000, T: int = 200, s: int = 10) -> list[tuple[str, float, float]]:

@@ -104,7 +104,7 @@ html_theme_options = {
 }
 # pages without pages below them need no list of these
 html_sidebars = {page: [] for page in ("index", "cheatsheet", "tutorial", "concepts")}
-html_context = {"default_mode": "auto"}  # light or dark, as the reader's system says
+html_context = {"default_mode": "auto"}  # light or dark, as the reader's system states
 toc_object_entries_show_parents = "hide"
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True

@@ -5,7 +5,7 @@ Ask a person when it is cheaper
 A wrong digit costs 1, asking a person a fixed price. The loss has one more prediction, "no answer".
 Deciding when to ask takes good probabilities, so here the choice of surrogate matters: the log
 loss with Bayes decoding estimates them; the quadratic surrogate is consistent too, but with linear
-features and few data it asks too often.
+features and few data it does so too often.
 """
 
 import matplotlib.pyplot as plt
@@ -50,9 +50,9 @@ for name, inner in models.items():
 # %%
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.8), layout="constrained")
 styles = {"log loss, Bayes decoding": ("o-", "#0072B2"), "quadratic": ("s--", "#D55E00")}
-for name, (line, colour) in styles.items():
-    left.plot(answered[name], wrong[name], line, color=colour, label=name)
-    right.plot(prices, cost[name], line, color=colour, label=name)
+for name, (line, color) in styles.items():
+    left.plot(answered[name], wrong[name], line, color=color, label=name)
+    right.plot(prices, cost[name], line, color=color, label=name)
 left.set(
     xlabel="share of images answered",
     ylabel="share of wrong answers among these",

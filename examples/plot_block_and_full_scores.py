@@ -43,7 +43,7 @@ ax.legend(frameon=False, loc="lower right")
 plt.show()
 
 # %%
-# ``advise`` weighs the two: at a large ε the blocks win, and it says what they cost.
+# ``advise`` weighs the two: at a large ε the blocks win, and it states what they cost.
 
 print(cs.advise(loss, eps=0.5).reason)
 print(cs.advise(loss, eps=0.05).reason)

@@ -1,10 +1,10 @@
 """
-A cost matrix: cheap mistakes instead of fewer mistakes
+A cost matrix: low-cost mistakes instead of fewer mistakes
 =======================================================
 
-Patients are sorted into four levels; ``examples/triage_costs.csv`` says what each confusion
+Patients are sorted into four levels; ``examples/triage_costs.csv`` states what each confusion
 costs. A model trained for the costs is no more accurate than logistic regression, but its
-mistakes are cheaper.
+mistakes cost less.
 """
 
 from pathlib import Path

@@ -4,8 +4,8 @@ Decisions: shortest paths under predicted travel times
 
 Costs of the edges of a grid depend on a few features and come with noise that grows with them.
 Three ways to predict costs and then take the shortest path: least squares, least squares weighted
-by the level of the costs, and the default, which chooses among a few by left-out regret. Data are
-made up.
+by the level of the costs, and the default, which chooses among a few by out-of-fold regret. Data
+are made up.
 """
 
 import matplotlib.pyplot as plt
@@ -37,11 +37,11 @@ for title, model in models.items():
     found[title] = cs.metrics.normalized_regret(C[test], decisions[title], loss=loss)
 floor = cs.metrics.normalized_regret(C[test], oracle(mean[test]), loss=loss)
 for title, regret in found.items():
-    print(f"{title:24s} normalised regret {regret:.3f}")
-print(f"{'true mean costs':24s} normalised regret {floor:.3f}")
+    print(f"{title:24s} normalized regret {regret:.3f}")
+print(f"{'true mean costs':24s} normalized regret {floor:.3f}")
 
 # %%
-# One of the test rows on which least squares loses most. Colour is the true mean cost of an edge.
+# One of the test rows on which least squares loses most. Color is the true mean cost of an edge.
 regrets = loss(decisions["least squares"], mean[test])
 row = int(np.argmax(regrets))
 shown = {
@@ -53,8 +53,8 @@ largest = mean[test][row].max()
 for ax, (title, path) in zip(axes, shown.items(), strict=True):
     for edge, (tail, head) in enumerate(oracle.edges.tolist()):
         (y0, x0), (y1, x1) = divmod(tail, SIDE), divmod(head, SIDE)
-        colour = plt.cm.viridis(mean[test][row, edge] / largest)
-        ax.plot([x0, x1], [y0, y1], color=colour, lw=2)
+        color = plt.cm.viridis(mean[test][row, edge] / largest)
+        ax.plot([x0, x1], [y0, y1], color=color, lw=2)
         if path[edge]:
             ax.plot([x0, x1], [y0, y1], color="#D55E00", lw=6, alpha=0.6, zorder=0)
     ax.set_title(f"{title}\ncost {path @ mean[test][row]:.2f}", fontsize=9)

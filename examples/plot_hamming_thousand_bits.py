@@ -30,7 +30,7 @@ ax.set(
     ylabel="−log₁₀ H(1/2): digits of precision needed",
     xscale="log",
     yscale="log",
-    title="How precisely the surrogate must be minimised",
+    title="How precisely the surrogate must be minimized",
 )
 ax.legend(frameon=False)
 plt.show()

@@ -24,9 +24,9 @@ print("'family 0' for kind 0:", nodes([0], [0])[0])
 
 # %%
 rng = np.random.default_rng(0)
-centres = rng.normal(0, 1, (families, 1, 8)) + rng.normal(0, 0.6, (families, kinds, 8))
+centers = rng.normal(0, 1, (families, 1, 8)) + rng.normal(0, 0.6, (families, kinds, 8))
 y = rng.integers(families * kinds, size=2200)
-X = centres.reshape(-1, 8)[y] + rng.normal(size=(2200, 8))
+X = centers.reshape(-1, 8)[y] + rng.normal(size=(2200, 8))
 train, test = slice(0, 200), slice(200, None)
 
 costs = {}

@@ -35,7 +35,7 @@ predicted = {name: curve.draws[0][1] for name, curve in zip(names, found.curves,
 
 
 # %%
-# What happens: minimise the empirical surrogate risk of each group, and count the draws until the
+# What happens: minimize the empirical surrogate risk of each group, and count the draws until the
 # mean excess surrogate risk over the groups is down to H(ε) (H is convex here).
 def risk(surrogate, theta, q):
     """Expected surrogate under a distribution, and its gradient."""
@@ -43,7 +43,7 @@ def risk(surrogate, theta, q):
     return q @ values, q @ slopes
 
 
-def minimiser(surrogate, q):
+def minimizer(surrogate, q):
     """The best scores under a distribution."""
     start = np.zeros(surrogate.score_space.width)
     return minimize(lambda t: risk(surrogate, t, q), start, jac=True, method="BFGS").x
@@ -52,12 +52,12 @@ def minimiser(surrogate, q):
 def mean_excess(name, n, repeats=20):
     """Excess surrogate and task risk of n draws per group."""
     surrogate = make_surrogate(name, loss)
-    best = [risk(surrogate, minimiser(surrogate, q), q)[0] for q in conditionals]
+    best = [risk(surrogate, minimizer(surrogate, q), q)[0] for q in conditionals]
     rng, total = np.random.default_rng(n), np.zeros(2)
     for _ in range(repeats):
         for q, least in zip(conditionals, best, strict=True):
             drawn = (rng.multinomial(n, q) + 1e-3) / (n + 4e-3)  # the log loss needs p > 0
-            theta = minimiser(surrogate, drawn)
+            theta = minimizer(surrogate, drawn)
             (label,) = loss.predictions.index(surrogate.decode(theta[None], decoding(name)))
             total += risk(surrogate, theta, q)[0] - least, (L @ q)[label] - (L @ q).min()
     return total / (repeats * len(conditionals))
@@ -85,7 +85,7 @@ for name, curve in zip(names, found.curves, strict=True):
 # The linear one can *prove* them good earlier.
 order = sorted(names, key=needed.__getitem__)
 assert order == sorted(names, key=predicted.__getitem__), (predicted, needed)
-ax.axhline(1.0, color="grey", lw=0.8)
+ax.axhline(1.0, color="gray", lw=0.8)
 ax.set_xlabel("draws per group")
 ax.set_ylabel("excess surrogate risk / H(ε)")
 ax.set_title(f"Below the line an excess task risk of {eps} is guaranteed")

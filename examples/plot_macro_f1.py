@@ -37,10 +37,10 @@ for metric in ("macro-f1", "g-mean", "balanced-accuracy", "mcc"):
 # do as well. For macro-F1 and Matthews' coefficient they overshoot.
 figure, ax = plt.subplots(figsize=(7, 2.8), layout="constrained")
 places = np.arange(len(rows))
-names = ("likeliest class", "class weights", "chosen on left-out rows")
-for number, (name, colour) in enumerate(zip(names, ("#6b6b6b", "#56B4E9", "#D55E00"), strict=True)):
+names = ("likeliest class", "class weights", "chosen on out-of-fold rows")
+for number, (name, color) in enumerate(zip(names, ("#6b6b6b", "#56B4E9", "#D55E00"), strict=True)):
     values = [row[number] for row in rows.values()]
-    ax.barh(places + 0.27 * (number - 1), values, height=0.25, label=name, color=colour)
+    ax.barh(places + 0.27 * (number - 1), values, height=0.25, label=name, color=color)
 ax.set(yticks=places, yticklabels=list(rows), xlabel="on 2000 test rows")
 ax.invert_yaxis()
 ax.legend(fontsize="small")
@@ -51,7 +51,7 @@ plt.show()
 # labels.
 model = cs.TaskLossClassifier("macro-f1", logistic, random_state=0).fit(X_train, y_train)
 print(model.decision_costs_.round(2))
-print("confusion of left-out rows, the likeliest class:\n", model.rule_.before.round(3))
+print("confusion of out-of-fold rows, the likeliest class:\n", model.rule_.before.round(3))
 print("and now:\n", model.rule_.after.round(3))
 
 # %%

@@ -34,15 +34,15 @@ for name, found in distances.items():
     )
 
 # %%
-# Far misses become rare; that is all that the distance asks for.
+# Far misses become rare; that is all that the distance requires.
 
 figure, ax = plt.subplots(figsize=(7, 3.8), layout="constrained")
 width = 0.27
-for offset, (name, found), colour in zip(
+for offset, (name, found), color in zip(
     (-width, 0, width), distances.items(), ("#6b6b6b", "#0072B2", "#E69F00"), strict=True
 ):
     share = np.bincount(found.astype(int), minlength=8) / found.size
-    ax.bar(np.arange(8) + offset, share, width, color=colour, label=f"{name} ({found.mean():.2f})")
+    ax.bar(np.arange(8) + offset, share, width, color=color, label=f"{name} ({found.mean():.2f})")
 ax.set(xlabel="distance between predicted and true grade", ylabel="share of patients")
 ax.legend(frameon=False, title="trained for (mean distance)")
 plt.show()

@@ -1,5 +1,5 @@
 """
-Rankings: sorted by a score that was learnt for NDCG
+Rankings: sorted by a score that was learned for NDCG
 ====================================================
 
 Queries of different lengths, items with features and relevance grades. Regressing the grades

@@ -2,7 +2,7 @@
 Guarantee what mistakes will cost
 =================================
 
-A cost matrix says what each mistake costs. The model gets a level for the mean cost; rows that it
+A cost matrix states what each mistake costs. The model gets a level for the mean cost; rows that it
 was not fitted on say how many classes it has to name where it is unsure. The guarantee is kept at
 every level, and the price of a lower one is a larger set.
 """
@@ -49,13 +49,13 @@ print(reports["on average"][1])
 # %%
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.8), layout="constrained")
 left.plot(levels, levels, ":", color="#6b6b6b", label="guaranteed")
-for (name, found), (line, colour) in zip(
+for (name, found), (line, color) in zip(
     reports.items(), [("o-", "#0072B2"), ("s--", "#D55E00")], strict=True
 ):
     risk = np.array([[one.risk.estimate, one.risk.low, one.risk.high] for one in found])
     error = [risk[:, 0] - risk[:, 1], risk[:, 2] - risk[:, 0]]
-    left.errorbar(levels, risk[:, 0], error, fmt=line, color=colour, capsize=3, label=name)
-    right.plot(levels, [one.size for one in found], line, color=colour, label=name)
+    left.errorbar(levels, risk[:, 0], error, fmt=line, color=color, capsize=3, label=name)
+    right.plot(levels, [one.size for one in found], line, color=color, label=name)
 left.set(xlabel="level", ylabel="mean cost on test rows", title="What was guaranteed, what came")
 right.set(xlabel="level", ylabel="digits named on average", title="What it takes")
 left.legend(frameon=False)

@@ -2,9 +2,10 @@
 Say "an animal" where the species is not sure
 =============================================
 
-In a tree of labels a model that is unsure of the leaf can stop at an inner node. Risk control says
-when: the path length between what it says and the true label, counted from the best leaf below its
-node, is at most a level on average. Beside it the risk against coverage if it may abstain instead.
+In a tree of labels a model that is unsure of the leaf can stop at an inner node. Risk control
+states when: the path length between what it states and the true label, counted from the best leaf
+below its node, is at most a level on average. Beside it the risk against coverage if it may abstain
+instead.
 """
 
 import matplotlib.pyplot as plt
@@ -37,9 +38,9 @@ for name in names:
 # %%
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.8), layout="constrained")
 grid = np.stack(np.meshgrid(np.linspace(-1.5, 6.5, 160), np.linspace(-1.5, 2.5, 80)), axis=-1)
-said = safe.predict(grid.reshape(-1, 2))
-colours = dict(zip(names, plt.get_cmap("tab10").colors, strict=False))
-image = np.array([colours[name] for name in said]).reshape(80, 160, 3)
+stated = safe.predict(grid.reshape(-1, 2))
+colors = dict(zip(names, plt.get_cmap("tab10").colors, strict=False))
+image = np.array([colors[name] for name in stated]).reshape(80, 160, 3)
 left.imshow(image, origin="lower", extent=(-1.5, 6.5, -1.5, 2.5), aspect="auto", alpha=0.6)
 for name, place in zip(names[3:], places, strict=True):
     left.text(*place, name, ha="center", va="center")

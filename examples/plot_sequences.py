@@ -71,7 +71,7 @@ right.set(
     yticks=range(5),
     xticklabels=letters,
     yticklabels=letters,
-    title="learnt transition scores",
+    title="learned transition scores",
 )
 figure.colorbar(picture, ax=right)
 plt.show()

@@ -3,7 +3,7 @@ What is a surrogate?
 ====================
 
 The 0-1 loss of two classes as a function of the margin (score of the true label minus score of
-the other) is a staircase. Surrogates are convex functions that can be minimised in its place.
+the other) is a staircase. Surrogates are convex functions that can be minimized in its place.
 """
 
 import matplotlib.pyplot as plt
@@ -24,7 +24,7 @@ predicted = loss.score_space.decode(theta)
 
 figure, ax = plt.subplots(figsize=(7, 4), layout="constrained")
 ax.step(margin, loss(predicted, true), color="black", lw=2, label="0-1 loss: judged by this")
-for name, colour, line in (
+for name, color, line in (
     ("quadratic", "#0072B2", "-"),
     ("logistic", "#D55E00", "--"),
     ("log", "#009E73", "-."),
@@ -34,7 +34,7 @@ for name, colour, line in (
     value, _ = surrogate.value_and_gradient(theta, true)
     best, _ = surrogate.value_and_gradient(theta[[200]], true[:1])
     floor = value.min()
-    ax.plot(margin, (value - floor) / (best[0] - floor), line, color=colour, label=name)
+    ax.plot(margin, (value - floor) / (best[0] - floor), line, color=color, label=name)
     print(f"{name:12s} at margins −1, 0, 1: {value[[100, 200, 300]].round(3)}")
 ax.set(
     xlabel="margin: score of the true label minus score of the other",

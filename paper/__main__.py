@@ -124,7 +124,7 @@ def write_pages(
         figure_data(name).write(folder)
     report = run_audit(quick=quick)
     pages = audit_pages(report)
-    for name in sorted(pages, key="index.md".__eq__):  # the index last: it says that all is there
+    for name in sorted(pages, key="index.md".__eq__):  # the index last: it states that all is there
         (folder / name).write_text(pages[name], encoding="utf-8")
     Console().print(audit_text(report))
     raise typer.Exit(not report.passed)

@@ -2,11 +2,11 @@
 
 Φ(f, y) = (1/k) Σ_c L(c, y) a(f_c) + b(f_c) is consistent for every loss with values in [0, Lmax] if
 
-1. c·a + b is convex and differentiable for all c in [0, Lmax] (the paper asks that a and b be
+1. c·a + b is convex and differentiable for all c in [0, Lmax] (the paper requires that a and b be
    convex, which its own second example breaks; linear in c, so c = 0 and c = Lmax are enough),
-2. c·a + b is bounded below for c in [0, Lmax], with a unique minimiser that is finite for c
+2. c·a + b is bounded below for c in [0, Lmax], with a unique minimizer that is finite for c
    strictly inside (the paper lets it be infinite: a = e^f, b = e^2f then meet all its conditions,
-   with the minimiser −∞ for every c, and the surrogate orders nothing),
+   with the minimizer −∞ for every c, and the surrogate orders nothing),
 3. a and b'/a' are strictly increasing.
 
 Given 3, c·a + b falls and then rises (its derivative is a'·(c + b'/a')), so only the limits at the
@@ -54,7 +54,7 @@ class ConditionsReport:
 
     Attributes
     ----------
-    minimiser : sympy expression or None
+    minimizer : sympy expression or None
         f*(ℓ), where solving b'/a' = −ℓ succeeded.
     """
 
@@ -62,11 +62,11 @@ class ConditionsReport:
     b: str
     l_max: float
     conditions: tuple[Condition, ...]
-    minimiser: Any = None
+    minimizer: Any = None
 
     @property
     def verdict(self) -> Verdict:
-        """All conditions together; "refuted" only says that the theorem does not apply."""
+        """All conditions together; "refuted" only states that the theorem does not apply."""
         verdicts = {condition.verdict for condition in self.conditions}
         if "refuted" in verdicts:
             return "refuted"
@@ -132,8 +132,8 @@ def check_conditions(a: str | Expr, b: str | Expr, l_max: float = 1.0) -> Condit
     numerator = sp.diff(db, f) * da - db * sp.diff(da, f)  # of (b'/a')'
     ratio = _sign("b'/a' is strictly increasing", numerator, f, strict=True)
     conditions += [rising, ratio, _bounded(A, B, da, db, f, top, (rising, ratio))]
-    minimiser = _minimiser(da, db, f, ell)
-    return ConditionsReport(str(a), str(b), float(l_max), tuple(conditions), minimiser)
+    minimizer = _minimizer(da, db, f, ell)
+    return ConditionsReport(str(a), str(b), float(l_max), tuple(conditions), minimizer)
 
 
 def _expression(given: Any, f: Any) -> Any:
@@ -242,7 +242,7 @@ def _bounded(
     A: Any, B: Any, da: Any, db: Any, f: Any, top: Any, monotone: tuple[Condition, ...]
 ) -> Condition:
     """c·a + b for the c in [0, Lmax] that −b'/a' does not pass: limits at the ends."""
-    statement = "c·a + b is bounded below with a unique minimiser, finite for 0 < c < Lmax"
+    statement = "c·a + b is bounded below with a unique minimizer, finite for 0 < c < Lmax"
     if any(one.verdict != "proved" for one in monotone):
         return Condition(statement, "undecided", "follows from monotonicity, which is not proved")
     level = sp.simplify(-db / da)  # falls from `most` to `least`
@@ -265,14 +265,14 @@ def _bounded(
         if least > 0 or most < top:
             c = least / 2 if least > 0 else (sp.Max(most, 0) + top) / 2
             return Condition(
-                statement, "refuted", "the minimiser is infinite", {"c": float(sp.Min(c, top))}
+                statement, "refuted", "the minimizer is infinite", {"c": float(sp.Min(c, top))}
             )
     except (NotImplementedError, ValueError, TypeError):
         return Condition(statement, "undecided", "a limit could not be computed")
     return Condition(statement, "proved", f"−b'/a' falls from {most} to {least}, finite limits")
 
 
-def _minimiser(da: Any, db: Any, f: Any, ell: Any) -> Any:
+def _minimizer(da: Any, db: Any, f: Any, ell: Any) -> Any:
     """f*(ℓ) from b' + ℓ a' = 0, in the variable e^f if need be; None if there is no single root."""
     x = sp.Symbol("x", positive=True)
     equation = sp.simplify(db + ell * da)

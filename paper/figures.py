@@ -329,7 +329,7 @@ CAPTIONS: dict[str, str] = {
     "figure_1a": "Figure 1a. Hamming loss: free scores (red) and its own scores (blue).",
     "figure_1b": "Figure 1b. Mixed loss: free scores (red) and block scores (blue), 0 up to η/2.",
     "hamming_unconstrained": "Hamming loss with free scores, up to 2^1000 labels: from the lower "
-    "bound, 1 (Theorem 7), towards the upper one, 2 (Theorem 8).",
+    "bound, 1 (Theorem 7), toward the upper one, 2 (Theorem 8).",
     "level_against_rank": "Consistency level of low-rank truncations, relative to the best "
     "*predictable* label; it is not monotone.",
     "learning_curves": "Excess surrogate and task risk against N, measured and guaranteed "

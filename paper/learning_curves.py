@@ -1,7 +1,7 @@
 """The paper's algorithm on problems with known risks, beside the bounds of Theorems 5 and 6.
 
 The scores of the descent may have any basis: with θ' = θA and back θ = θ'B for rows θ, Fθ = F'θ'
-for all labels (up to a constant if centred). The descent commutes with rotations of θ', so every
+for all labels (up to a constant if centered). The descent commutes with rotations of θ', so every
 basis is turned until its Gram matrix is diagonal; a step then costs O(m·rank).
 """
 
@@ -220,7 +220,7 @@ class LearningCurve:
     variant : str
         Whose constants D, M and basis: see `learning_curve`.
     optimum_norm : float
-        ‖W*‖ in the orthonormal centred basis.
+        ‖W*‖ in the orthonormal centered basis.
     effective_classes : float
         k_eff of the scores; NaN where they do not express the loss.
     surrogate_start, task_start : float
@@ -285,8 +285,8 @@ def learning_curve(
         Values of N.
     variant : "paper", "sharp" or "known optimum"
         "paper": the paper's basis and constants with this problem's R and Q, factor 2. "sharp":
-        orthonormal centred basis, D = B·Q, factor 1. "known optimum": the same with D = ‖W*‖, which
-        a synthetic problem knows.
+        orthonormal centered basis, D = B·Q, factor 1. "known optimum": the same with D = ‖W*‖,
+        which a synthetic problem knows.
     repeats : int
         Independent runs, at least 2.
     random_state : int
@@ -308,8 +308,8 @@ def learning_curve(
         raise ValueError("n_steps must contain at least one number of examples, got none")
     norm = optimum_norm(problem.scores, problem.optimum)
     constants = _constants(problem, variant, norm)
-    centred = variant != "paper"
-    basis = (orthonormal_coordinates if centred else paper_coordinates)(problem.scores)
+    centered = variant != "paper"
+    basis = (orthonormal_coordinates if centered else paper_coordinates)(problem.scores)
     descent = Descent(problem, basis)
     D, M = exp(constants.log_D), exp(constants.log_M)
     streams = np.random.SeedSequence(random_state).spawn(len(sizes) * repeats)
@@ -323,7 +323,7 @@ def learning_curve(
             rng=np.random.default_rng(stream),
         )
         measured[index] = (
-            problem.surrogate_excess(weights, centred=centred),
+            problem.surrogate_excess(weights, centered=centered),
             problem.task_excess(weights),
         )
     curve = calibration_function(problem.loss, problem.scores)
@@ -354,7 +354,7 @@ def learning_curve(
         factor=constants.factor,
         optimum_norm=norm,
         effective_classes=math.nan if classes is None else float(classes),
-        surrogate_start=problem.surrogate_excess(start, centred=centred),
+        surrogate_start=problem.surrogate_excess(start, centered=centered),
         task_start=problem.task_excess(start),
         repeats=repeats,
         points=tuple(points),

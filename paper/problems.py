@@ -110,11 +110,11 @@ def anchor_distributions(
 ) -> AnchorDistributions:
     """Make anchors with a mode each: the mode with probability 1 − noise, else uniform.
 
-    Modes of neighbouring anchors differ. A Hamming loss has one mode per part, a block loss one
+    Modes of neighboring anchors differ. A Hamming loss has one mode per part, a block loss one
     block; other losses must have listed true labels.
     """
-    if loss.wrong_parts is not None:
-        T, s = loss.wrong_parts
+    if loss.hamming_shape is not None:
+        T, s = loss.hamming_shape
         assert T is not None
         modes = rng.integers(s, size=(n_anchors, T))
         probabilities = np.full((n_anchors, T, s), noise / s)
@@ -210,14 +210,15 @@ class SyntheticProblem:
         chosen = (rng.random(n)[:, None] >= ends[rows, :-1]).sum(axis=1)
         return rows, self.anchors.sample(chosen, rng)
 
-    def surrogate_excess(self, weights: FloatArray, *, centred: bool = False) -> float:
-        """Return ½ E_x ‖φ(x)(W − W*)‖²_Ḡ, exact; `centred` leaves out constants in the scores.
+    def surrogate_excess(self, weights: FloatArray, *, centered: bool = False) -> float:
+        """Return ½ E_x ‖φ(x)(W − W*)‖²_Ḡ, exact; `centered` leaves out constants in the scores.
 
-        A constant added to all scores changes no prediction, and the centred basis cannot learn it.
+        A constant added to all scores changes no prediction, and the centered basis cannot learn
+        it.
         """
         gap = self.features @ (weights - self.optimum)
         square = (gap * self.scores.gram().apply(gap)).sum(axis=1)
-        if centred and self.scores.contains_constant:
+        if centered and self.scores.contains_constant:
             square = square - (gap @ self.scores.mean_embedding()) ** 2
         return max(0.5 * float(square.mean()), 0.0)
 
@@ -264,7 +265,7 @@ def synthetic_problem(
     scores : ScoreSpace, optional
         The loss's own if not given.
     n_anchors : int
-        m: how many distributions there are to be learnt. The norm of the optimum grows with it.
+        m: how many distributions there are to be learned. The norm of the optimum grows with it.
     noise : float
         Share of the mass that is uniform over all true labels (per part for Hamming).
     n_inputs : int

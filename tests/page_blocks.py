@@ -1,4 +1,4 @@
-"""Fenced blocks of a Markdown page, in order, and what an HTML comment above one says of it.
+"""Fenced blocks of a Markdown page, in order, and what an HTML comment above one states of it.
 
 `<!-- file: NAME -->` writes the block to a file of the folder in which the page's blocks run;
 `<!-- not run: REASON -->` excuses it; `<!-- needs: PACKAGE, … -->` excuses it where one of the
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 FENCE = re.compile(
-    r"(?:^<!-- (?P<word>file|not run|needs): (?P<said>.+?) -->\n)?"
+    r"(?:^<!-- (?P<word>file|not run|needs): (?P<stated>.+?) -->\n)?"
     r"^(?P<ticks>```+)(?P<language>[^\n]*)\n(?P<code>.*?)^(?P=ticks)$",
     re.MULTILINE | re.DOTALL,
 )
@@ -42,14 +42,14 @@ class Block:
 def blocks(text: str) -> list[Block]:
     found = []
     for match in FENCE.finditer(text):
-        said = match["said"]
+        stated = match["stated"]
         found.append(
             Block(
                 match["language"].strip(),
                 match["code"],
-                said if match["word"] == "file" else None,
-                said if match["word"] == "not run" else None,
-                tuple(re.split(r",\s*", said)) if match["word"] == "needs" else (),
+                stated if match["word"] == "file" else None,
+                stated if match["word"] == "not run" else None,
+                tuple(re.split(r",\s*", stated)) if match["word"] == "needs" else (),
             )
         )
     return found
@@ -103,7 +103,7 @@ def run_command(
 
 
 def check_output(command: str, shown: list[str], output: str) -> None:
-    """Every shown line occurs in the output; one with an ellipsis says that something is cut."""
+    """Every shown line occurs in the output; one with an ellipsis states that something is cut."""
     lines = {" ".join(line.split()) for line in output.splitlines()}
     for line in shown:
         assert "…" in line or " ".join(line.split()) in lines, (

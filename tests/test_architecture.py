@@ -330,9 +330,9 @@ def test_the_paper_stands_beside_the_package():
     assert not inside & {"paper", "tests", "benchmarks", "tools", "sympy"}
 
 
-# Losses, score spaces and surrogates are asked for what they have, so that one's own get the
+# Losses, score spaces and surrogates are used by what they have, so that one's own get the
 # feature too. What is left is about exactly this class: a formula of its own, or an argument.
-ASKED_BY_CLASS = {
+CLASS_CHECKS = {
     "calibration/engine.py": {"Decisions", "FBeta"},
     "calibration/proofs/provers/oracle.py": {"FBeta"},
     "guarantees/constants.py": {"Combination"},
@@ -349,15 +349,15 @@ ASKED_BY_CLASS = {
 OWN_ROOMS = {"losses", "structures", "testing"}
 
 
-def asked_classes(source, members):
-    """Members whose class a module asks for with `isinstance`."""
+def checked_classes(source, members):
+    """Members whose class a module checks with `isinstance`."""
     calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
-    asked = [c for c in calls if isinstance(c.func, ast.Name) and c.func.id == "isinstance"]
-    names = {n.id for c in asked for n in ast.walk(c.args[1]) if isinstance(n, ast.Name)}
+    checks = [c for c in calls if isinstance(c.func, ast.Name) and c.func.id == "isinstance"]
+    names = {n.id for c in checks for n in ast.walk(c.args[1]) if isinstance(n, ast.Name)}
     return names & members
 
 
-def test_members_are_asked_for_what_they_have():
+def test_members_are_used_by_what_they_have():
     losses = {entry.cls.__name__ for entry in LOSSES.values()} | {"Combination"}
     members = losses | {entry.cls.__name__ for entry in SURROGATES.values()}
     members |= {cls.__name__ for cls in concrete_classes("structures", Structure)}
@@ -365,6 +365,6 @@ def test_members_are_asked_for_what_they_have():
     for path in SOURCE.rglob("*.py"):
         place = path.relative_to(SOURCE)
         if place.parts[0] not in OWN_ROOMS:
-            found[place.as_posix()] = asked_classes(path.read_text(encoding="utf-8"), members)
-    assert {place: names for place, names in found.items() if names} == ASKED_BY_CLASS
-    assert asked_classes("isinstance(x, A | (B, C))", {"A", "C", "D"}) == {"A", "C"}
+            found[place.as_posix()] = checked_classes(path.read_text(encoding="utf-8"), members)
+    assert {place: names for place, names in found.items() if names} == CLASS_CHECKS
+    assert checked_classes("isinstance(x, A | (B, C))", {"A", "C", "D"}) == {"A", "C"}

@@ -1,4 +1,4 @@
-"""The page of non-decomposable metrics says what its numbers say."""
+"""The page of non-decomposable metrics states what its numbers say."""
 
 from __future__ import annotations
 

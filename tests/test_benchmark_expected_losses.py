@@ -8,7 +8,7 @@ def found(expected, **changes):
         "name": "made up",
         "loss": "zero_one",
         "fitted": 900,
-        "judged": 100,
+        "tested": 100,
         "expected": expected,
         "occurred": 0.2,
         "error": 0.01,
@@ -24,7 +24,7 @@ def test_five_per_cent_and_two_standard_errors_are_allowed():
     assert found(0.2599, error=0.025).met
 
 
-def test_the_page_says_where_it_was_missed():
+def test_the_page_states_where_it_was_missed():
     text = page([found(0.21), found(0.3)])
     assert "Met in 1 of 2 cases" in text
     assert "| +50.0 % | 15.0 % | **no** |" in text

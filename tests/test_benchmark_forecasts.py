@@ -17,7 +17,7 @@ def test_inside_and_width():
     assert outcome(0.0).width == np.inf
 
 
-def test_the_page_says_what_was_met():
+def test_the_page_states_what_was_met():
     good = page([outcome(0.15, 0.12, 0.18)] * 45 + [outcome(0.3)] * 5)
     assert "| 45 of 50, 90.0% | yes |" in good
     assert good.count("**no**") == 5  # the five cases
@@ -28,7 +28,7 @@ def test_the_page_says_what_was_met():
     assert good.count("made up") == 50
 
 
-def test_a_case_is_judged_on_rows_that_the_forecast_never_saw(monkeypatch):
+def test_a_case_is_evaluated_on_rows_that_the_forecast_never_saw(monkeypatch):
     rng = np.random.default_rng(0)
     X = np.column_stack([np.arange(400.0), rng.normal(size=400)])
     y = (X[:, 1] + rng.normal(size=400) > 0).astype(int)

@@ -105,11 +105,11 @@ def test_leave_one_out_ridge_against_refitting(kernel):
     penalty = 0.7
     expected = SklearnRidge(alpha=penalty).fit(X, Y).predict(new)
     assert found.scorer(penalty)(inputs_new) == pytest.approx(expected)
-    left_out = found.left_out(penalty)
+    out_of_fold = found.out_of_fold(penalty)
     for row in range(len(X)):
         kept = np.arange(len(X)) != row
         one = SklearnRidge(alpha=penalty).fit(X[kept], Y[kept]).predict(X[row : row + 1])[0]
-        assert left_out[row] == pytest.approx(one)
+        assert out_of_fold[row] == pytest.approx(one)
 
 
 # --- multi-label peers ---

@@ -26,7 +26,7 @@ def test_quality_of_sets_by_hand():
     assert size == pytest.approx(1.0)
 
 
-def test_a_guarantee_without_a_rule_is_told():
+def test_a_guarantee_without_a_rule_is_reported():
     row = real_row("data", {"level": 0.1, "policy": "abstain"}, [], 0.3, 20)
     assert row[4] == "none"
 

@@ -6,10 +6,10 @@ import dataclasses
 
 import numpy as np
 import pytest
-from benchmarks.business import Business, cheapest_threshold, parts_of, savings_of
+from benchmarks.business import Business, lowest_cost_threshold, parts_of, savings_of
 from benchmarks.tabular.costs import Cell, figures, geometric_mean
 from benchmarks.tabular.large import LargeRow, large_section
-from benchmarks.tabular.page import hindsight_ratio, page, ratio_to, summarise, write_csv
+from benchmarks.tabular.page import hindsight_ratio, page, ratio_to, summarize, write_csv
 from benchmarks.tabular.peers import RECIPE, bayes_decisions
 from benchmarks.tabular.run import BAYES, MODELS, marked_categories
 from benchmarks.tabular.tables import Split, Table, costs_of, proportional_costs, splits_of
@@ -29,7 +29,7 @@ def table():
     return Table("german", X, y, np.array([False, False, True]))
 
 
-def test_every_row_is_judged_once(table):
+def test_every_row_is_tested_once(table):
     splits = splits_of(table, 5, held_out=False)
     assert sorted(np.concatenate([split.test for split in splits])) == list(range(180))
     for split in splits:
@@ -111,26 +111,26 @@ def test_resampled_means_have_the_standard_error_of_the_mean(cells):
 def test_a_table_where_ours_is_worse_is_named(cells):
     worse = cells[2]
     worse.losses[:, 0] = 1.2 * worse.losses[:, MODELS.index(RECIPE)]
-    summary = summarise(cells, figures(cells, rounds=200))
+    summary = summarize(cells, figures(cells, rounds=200))
     assert summary.worse == ["page_blocks"]
     assert not summary.met
     assert "| no table | page_blocks | **no** |" in page(cells, [])
 
 
-def test_the_page_says_where_models_were_measured(cells):
+def test_the_page_states_where_models_were_measured(cells):
     assert "Machine: here. " in page(cells, [])
     away = ("here",) * (len(MODELS) - 1) + ("elsewhere",)
     moved = [dataclasses.replace(cell, machines=away[::-1]) for cell in cells]
     assert f"Machine: here; except for {MODELS[0]}: elsewhere. " in page(moved, [])
 
 
-def test_many_rows_are_judged_by_cost_and_time():
+def test_many_rows_are_compared_by_cost_and_time():
     rows = [LargeRow("consistruct", 10.0, 1.0, 29.0), LargeRow("boosting", 9.0, 1.0, 10.0)]
     assert "2.90 times; met: yes" in large_section(rows)
     slow = [dataclasses.replace(rows[0], processor=31.0), rows[1]]
-    dear = [dataclasses.replace(rows[0], cost=13.0), rows[1]]
+    expensive = [dataclasses.replace(rows[0], cost=13.0), rows[1]]
     assert "met: **no**" in large_section(slow)
-    assert "met: **no**" in large_section(dear)
+    assert "met: **no**" in large_section(expensive)
 
 
 def test_the_csv_file_has_a_line_per_cell_and_model(cells, tmp_path):
@@ -142,7 +142,7 @@ def test_the_csv_file_has_a_line_per_cell_and_model(cells, tmp_path):
 # --- customers -----------------------------------------------------------------------------------
 
 
-def test_the_cheapest_threshold_is_that_of_a_search():
+def test_the_lowest_cost_threshold_is_that_of_a_search():
     rng = np.random.default_rng(3)
     for _ in range(50):
         chance, y = rng.integers(6, size=20) / 5, rng.integers(2, size=20)
@@ -152,7 +152,7 @@ def test_the_cheapest_threshold_is_that_of_a_search():
             return sum(costs[i, int(chance[i] >= threshold), y[i]] for i in range(20))
 
         least = min(total(t) for t in [*chance, np.inf])
-        assert total(cheapest_threshold(chance, y, costs)) == pytest.approx(least)
+        assert total(lowest_cost_threshold(chance, y, costs)) == pytest.approx(least)
 
 
 def test_savings_of_the_page_are_those_of_the_metric():

@@ -109,7 +109,7 @@ def test_an_estimator_shows_what_it_learned_above_the_diagram():
     mine, _, diagram = shown.partition("<style>")
     page = Whole(mine)
     assert "ZeroOne(3)" in page.texts
-    assert "best of 2 on held-out rows" in page.text
+    assert "best of 2 on out-of-fold rows" in page.text
     entry = model.portfolio_[0]
     assert f"{entry['task_loss']:.4g}" in page.texts
     assert "sk-" in diagram
@@ -118,7 +118,7 @@ def test_an_estimator_shows_what_it_learned_above_the_diagram():
         model._repr_html_()
 
 
-def test_other_estimators_show_their_left_out_loss():
+def test_other_estimators_show_their_out_of_fold_loss():
     X, y = load_iris(return_X_y=True)
     ridge = cs.models.Ridge(features="linear")
     page = Whole(_mine(cs.TaskLossClassifier("ordinal", ridge).fit(X, y)))
@@ -126,7 +126,7 @@ def test_other_estimators_show_their_left_out_loss():
     assert "penalty α" in page.text
     fitted = cs.TaskLossClassifier("macro-f1", cs.models.Ridge(alpha=1.0, features="linear"))
     page = Whole(_mine(fitted.fit(X, y)))
-    assert "by decisions chosen on held-out rows" in page.text
+    assert "by decisions chosen on out-of-fold rows" in page.text
     assert f"{fitted.metric_estimate_:.4g}" in page.texts
 
 
@@ -149,8 +149,8 @@ def test_reports_and_forecasts_have_a_card():
     assert "90% interval" in page.texts
     assert page.tags.count("polyline") == 2
     assert page.tags.count("polygon") == 1
-    judged = cs.learning_report(model.fit(X[::2], y[::2]), X[1::2], y[1::2])
-    assert "How good is it on the loss that matters?" in Whole(judged._repr_html_()).texts
+    learning = cs.learning_report(model.fit(X[::2], y[::2]), X[1::2], y[1::2])
+    assert "How good is it on the loss that matters?" in Whole(learning._repr_html_()).texts
 
 
 def test_pieces():

@@ -24,7 +24,7 @@ METRIC_ROW = re.compile(
 METRIC_ROWS = METRIC_ROW.findall(SECTIONS["Metrics of the whole data set"])
 ROWS = [(section, *row) for section, text in SECTIONS.items() for row in ROW.findall(text)]
 rows = pytest.mark.parametrize(
-    ("section", "judged", "call", "spec", "argument", "hardness"),
+    ("section", "criterion", "call", "spec", "argument", "hardness"),
     ROWS,
     ids=lambda value: str(value)[:30],
 )
@@ -51,8 +51,8 @@ def test_every_metric_is_on_the_page():
     assert {spec.split(":")[0] for _, _, spec in METRIC_ROWS} | {"f-beta"} == set(METRICS)
 
 
-@pytest.mark.parametrize(("judged", "kind", "spec"), METRIC_ROWS, ids=lambda value: value[:30])
-def test_estimator_of_a_metric_fits_and_predicts(judged, kind, spec):
+@pytest.mark.parametrize(("criterion", "kind", "spec"), METRIC_ROWS, ids=lambda value: value[:30])
+def test_estimator_of_a_metric_fits_and_predicts(criterion, kind, spec):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(600, 3))
     X[:, 0] = X[:, 0] > 0
@@ -68,7 +68,7 @@ def test_estimator_of_a_metric_fits_and_predicts(judged, kind, spec):
 
 
 @rows
-def test_loss_spec_and_hardness(section, judged, call, spec, argument, hardness):
+def test_loss_spec_and_hardness(section, criterion, call, spec, argument, hardness):
     loss = parse_loss(spec)
     assert call.split("(")[0] == type(loss).__name__
     digits = len(hardness.partition(".")[2])
@@ -76,7 +76,7 @@ def test_loss_spec_and_hardness(section, judged, call, spec, argument, hardness)
 
 
 @rows
-def test_estimator_fits_and_predicts(section, judged, call, spec, argument, hardness):
+def test_estimator_fits_and_predicts(section, criterion, call, spec, argument, hardness):
     rng = np.random.default_rng(0)
     loss = parse_loss(spec)
     given = eval(argument, {"cs": cs})

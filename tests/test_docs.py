@@ -104,7 +104,7 @@ PACKAGES = {"catboost", "lightgbm", "skorch", "torch", "xgboost"}
 
 
 def test_needed_packages_are_known():
-    """A misspelt name would leave a block out for ever."""
+    """A misspelled name would leave a block out for ever."""
     pages = [blocks(page.read_text(encoding="utf-8")) for page in PAGES]
     assert {name for page in pages for block in page for name in block.needs} == PACKAGES
 

@@ -37,7 +37,7 @@ def test_json_has_the_same(quick):
     assert found["extras"]["io"]["missing"] == []
 
 
-def test_what_is_missing_or_too_old_is_told(quick, monkeypatch):
+def test_what_is_missing_or_too_old_is_reported(quick, monkeypatch):
     texts = ["numpy>=2.0", "scipy>=99", "no-such>=1", "no-such-either>=1; extra == 'io'"]
     monkeypatch.setattr(doctor, "requires", lambda _: texts)
     result = run()
@@ -48,7 +48,7 @@ def test_what_is_missing_or_too_old_is_told(quick, monkeypatch):
     assert "missing no-such-either: pip install 'consistruct[io]'" in result.output
 
 
-def test_a_source_tree_that_is_not_installed_is_told(quick, monkeypatch):
+def test_a_source_tree_that_is_not_installed_is_reported(quick, monkeypatch):
     def absent(_):
         raise doctor.PackageNotFoundError
 
@@ -58,7 +58,7 @@ def test_a_source_tree_that_is_not_installed_is_told(quick, monkeypatch):
     assert "consistruct is not installed" in result.output
 
 
-def test_a_broken_part_is_told(monkeypatch):
+def test_a_broken_part_is_reported(monkeypatch):
     def broken():
         raise OSError("libblas is gone")
 

@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
-def cheap(X):
+def fast(X):
     """A model behind encoders, with its settings given."""
     from consistruct.learning.selection.columns import Columns
 
@@ -43,7 +43,7 @@ def test_any_column_is_taken(tmp_path, column, cells, kind):
     path.write_text("\n".join([f"{column},x,y", *rows]) + "\n", encoding="utf-8")
     data = read_data(path, target=["y"])
     assert dict(zip(data.feature_names, data.layout.kinds, strict=True))[column] == kind
-    model = cs.TaskLossClassifier("zero_one", cheap(data.X)).fit(data.X, data.y)
+    model = cs.TaskLossClassifier("zero_one", fast(data.X)).fit(data.X, data.y)
     assert set(model.predict(data.X)) <= {"a", "b"}
 
 

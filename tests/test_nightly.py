@@ -46,7 +46,7 @@ def test_a_run_that_pytest_refuses_is_a_failure():
     assert found.failed[0].startswith("did not run")
 
 
-def test_the_page_says_what_was_left_out():
+def test_the_page_states_what_was_omitted():
     counts = nightly.counts_of("certified", full=False, share=nightly.Share(1))
     assert counts == "those of CI, 1 of 40 blocks"
     reduced = nightly.page([replace(outcome(), counts=counts)])
@@ -72,7 +72,7 @@ def test_suites_that_were_not_run_again_are_kept(tmp_path):
 
 
 @pytest.mark.parametrize("suite", sorted(nightly.SUITES))
-def test_every_suite_says_what_it_is_about(suite):
+def test_every_suite_states_what_it_is_about(suite):
     assert len(nightly.description(suite)) > 20
     assert "NIGHTLY" not in nightly.description(suite)
 

@@ -104,7 +104,7 @@ def test_a_notebook_sees_a_bar_of_html(notebook):
         advance("boosting", 0, 4)
         wait_until(lambda: notebook)
         advance("forest", 1, 4)
-        advance("epoch 1", 0, 50)  # a loop inside: told, not counted
+        advance("epoch 1", 0, 50)  # a loop inside: reported, not counted
     assert 'value="0" max="4"' in notebook[0]
     assert "fitting &lt;b&gt;: boosting" in notebook[0]
     assert 'value="1" max="4"' in notebook[1]
@@ -114,9 +114,9 @@ def test_a_notebook_sees_a_bar_of_html(notebook):
 
 
 def test_the_outermost_is_shown_and_counts(notebook):
-    with showing("forecast") as told:
+    with showing("forecast") as reported:
         wait_until(lambda: notebook)
-        told(3, 26)
+        reported(3, 26)
         with showing("fitting"):
             advance("boosting", 0, 4)
     assert 'value="3" max="26"' in notebook[-2]
@@ -142,16 +142,16 @@ def test_threads_and_failures_leave_nothing_behind(notebook):
 
 
 def test_a_stack_tells_its_models_and_a_chain_its_epochs(notebook, monkeypatch):
-    told = []
-    monkeypatch.setattr(_progress._Notebook, "change", lambda self, **state: told.append(state))
+    reported = []
+    monkeypatch.setattr(_progress._Notebook, "change", lambda self, **state: reported.append(state))
     X = np.random.default_rng(0).normal(size=(60, 2))
     y = (X[:, 0] > 0).astype(int)
     ridge = cs.models.Ridge(alpha=1.0, features="linear")
     stack = cs.models.Stack([ridge, ridge])
     cs.TaskLossClassifier("zero_one", stack, random_state=0).fit(X, y)
-    assert [(one["done"], one["total"]) for one in told] == [(0, 2), (1, 2)]
-    told.clear()
+    assert [(one["done"], one["total"]) for one in reported] == [(0, 2), (1, 2)]
+    reported.clear()
     chain = cs.models.Chain(alpha=0.1, max_epochs=2)
     words = [X[n : n + 3] for n in range(0, 60, 3)]
     cs.StructuredPredictor("hamming", chain).fit(words, [y[n : n + 3] for n in range(0, 60, 3)])
-    assert "epoch 1" in [one["detail"] for one in told]
+    assert "epoch 1" in [one["detail"] for one in reported]

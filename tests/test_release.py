@@ -1,4 +1,4 @@
-"""What is uploaded: contents of the wheel, licences, the bill of materials, the changelog."""
+"""What is uploaded: contents of the wheel, licenses, the bill of materials, the changelog."""
 
 from __future__ import annotations
 
@@ -9,49 +9,49 @@ from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
-from tools import dependencies, licences, sbom, wheel
+from tools import dependencies, licenses, sbom, wheel
 
 ROOT = Path(__file__).resolve().parents[1]
 HERE = dependencies.installed()
 
 
-# --- licences ---
+# --- licenses ---
 
 
 def rows(page):
-    """Package to (licence, how it is needed), of all tables."""
+    """Package to (license, how it is needed), of all tables."""
     pattern = r"^\| (?:\[([\w.-]+)\]\([^)]*\)|([\w.-]+)) \| (.+?) \| (direct|through others) \|$"
     found = re.findall(pattern, page, re.M)
     return {(first or second): (text, how) for first, second, text, how in found}
 
 
-def test_the_page_of_licences_has_everything_that_is_needed():
-    """`python tools/licences.py --write` brings it up to date."""
-    listed = rows(licences.PAGE.read_text(encoding="utf-8"))
+def test_the_page_of_licenses_has_everything_that_is_needed():
+    """`python tools/licenses.py --write` brings it up to date."""
+    listed = rows(licenses.PAGE.read_text(encoding="utf-8"))
     for extra in (None, *dependencies.EXTRAS):
         for requirement in dependencies.declared(extra):
             name = requirement.name.lower()
             assert name in listed, f"{name} is not on the page"
             if name in HERE:
-                assert listed[name][0] == dependencies.licence(HERE[name])
+                assert listed[name][0] == dependencies.license_of(HERE[name])
         needed = dependencies.closure(dependencies.declared(extra), HERE)
         assert set(needed) <= set(listed), f"not on the page: {set(needed) - set(listed)}"
 
 
-def test_every_licence_is_known_and_free():
+def test_every_license_is_known_and_free():
     free = re.compile(r"MIT|BSD|Apache|PSF|Python Software|ISC|MPL|Zlib|0BSD|CC0|BSL")
-    for name, (text, _) in rows(licences.PAGE.read_text(encoding="utf-8")).items():
+    for name, (text, _) in rows(licenses.PAGE.read_text(encoding="utf-8")).items():
         assert free.search(text), f"{name}: {text}"
 
 
-def test_licences_in_all_the_forms_that_packages_use(tmp_path):
+def test_licenses_in_all_the_forms_that_packages_use(tmp_path):
     def of(head, text=None):
         folder = tmp_path / "a-1.dist-info"
         folder.mkdir(exist_ok=True)
         (folder / "METADATA").write_text(f"Name: a\nVersion: 1\n{head}\n", encoding="utf-8")
         (folder / "RECORD").write_text("a-1.dist-info/LICENSE,,\n" if text else "")
         (folder / "LICENSE").write_text(text or "")
-        return dependencies.licence(Distribution.at(folder))
+        return dependencies.license_of(Distribution.at(folder))
 
     assert of("License-Expression: MIT\nLicense: else") == "MIT"
     assert of("License: BSD") == "BSD"
@@ -73,9 +73,9 @@ def test_what_is_needed_includes_extras_of_what_is_needed():
 
 
 def test_the_bill_of_materials_names_every_part_once(tmp_path):
-    artefact = tmp_path / "a.whl"
-    artefact.write_bytes(b"content")
-    bill = sbom.bill(HERE, artefact)
+    artifact = tmp_path / "a.whl"
+    artifact.write_bytes(b"content")
+    bill = sbom.bill(HERE, artifact)
     assert (bill["bomFormat"], bill["specVersion"], bill["version"]) == ("CycloneDX", "1.6", 1)
     assert re.fullmatch(r"urn:uuid:[0-9a-f-]{36}", bill["serialNumber"])
     package = bill["metadata"]["component"]

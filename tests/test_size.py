@@ -1,4 +1,4 @@
-"""`make size` counts what it says; formatter and line limit are switched off nowhere new."""
+"""`make size` counts what it states; formatter and line limit are switched off nowhere new."""
 
 import subprocess
 import sys
@@ -114,7 +114,7 @@ def test_what_switches_the_formatter_or_the_line_limit_off(tmp_path):
     path = tmp_path / "a.py"
     path.write_text(
         "a = 1  # fmt: skip\n# fmt: off\nb = 1  # noqa: F401, E501\nc = 1  # noqa\n"
-        "d = 1  # noqa: F401\ne = '# fmt: skip'\n# says fmt: skip\n# ruff: noqa: E501\n"
+        "d = 1  # noqa: F401\ne = '# fmt: skip'\n# states fmt: skip\n# ruff: noqa: E501\n"
     )
     assert exemptions([path]) == 5
 

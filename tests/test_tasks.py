@@ -15,7 +15,7 @@ def test_every_task_has_its_block():
 
 def test_the_page_is_about_these_commands_and_keeps_the_limit():
     text = PAGE.read_text(encoding="utf-8")
-    # processor seconds of all commands, in all threads; and what the clock said
+    # processor seconds of all commands, in all threads; and what the clock stated
     rows = re.findall(r"^\| (.+?) \| .+ \| \d+ \| (\d+) \| \d+ \| (yes|no) \|$", text, re.M)
     assert all(float(seconds) < LIMIT and word == "yes" for _, seconds, word in rows)
     timed = {name for name, _, _ in rows}

@@ -1,4 +1,4 @@
-"""Rows shared out among threads: every row once, the same answers, errors told."""
+"""Rows shared out among threads: every row once, the same answers, errors reported."""
 
 import threading
 

@@ -56,7 +56,7 @@ def entry(one: Distribution, name: str) -> str:
     return str(one.metadata[name]) if name in one.metadata else ""
 
 
-# words of a licence by which its text is known
+# words of a license by which its text is known
 TEXTS = (
     ("Permission is hereby granted, free of charge", "MIT"),
     ("Neither the name", "BSD-3-Clause"),
@@ -65,11 +65,11 @@ TEXTS = (
 )
 
 
-def licence(one: Distribution) -> str:
-    """The licence that a distribution declares, in a few words.
+def license_of(one: Distribution) -> str:
+    """The license that a distribution declares, in a few words.
 
     The expression if there is one, else one line of free text, else the classifiers, else what the
-    text of its licence file is known by.
+    text of its license file is known by.
     """
     expression = entry(one, "License-Expression")
     if expression:
@@ -94,7 +94,7 @@ def licence(one: Distribution) -> str:
 
 
 def homepage(one: Distribution) -> str:
-    """Where the project lives, if it says so."""
+    """Where the project lives, if it states it."""
     links = {}
     for link in one.metadata.get_all("Project-URL") or []:
         label, _, address = link.partition(",")

@@ -2,7 +2,7 @@
 
     python tools/nightly.py                          # all suites, full counts
     python tools/nightly.py certified tampered       # some of them
-    python tools/nightly.py --blocks 2 --sample      # reduced; the page says so
+    python tools/nightly.py --blocks 2 --sample      # reduced; the page states it
     python tools/nightly.py --blocks 2 --blocks fuzzing=6      # one suite otherwise
     python tools/nightly.py --rest fuzzing           # only what failed or was left in its last run
     python tools/nightly.py --seed 7 fuzzing faults  # other cases than every night's

@@ -2,8 +2,8 @@
 
     python tools/sbom.py --path VENV/lib/python3.11/site-packages --out dist/consistruct.cdx.json
 
-Lists the package and everything that its installation brought, with versions, licences, package
-addresses and who needs whom; with --artefact also the checksum of the wheel.
+Lists the package and everything that its installation brought, with versions, licenses, package
+addresses and who needs whom; with --artifact also the checksum of the wheel.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ sys.path.insert(0, str(ROOT))
 
 from packaging.requirements import Requirement  # noqa: E402
 from packaging.utils import canonicalize_name  # noqa: E402
-from tools.dependencies import closure, entry, homepage, installed, licence  # noqa: E402
+from tools.dependencies import closure, entry, homepage, installed, license_of  # noqa: E402
 
 
-def bill(environment: dict[str, Distribution], artefact: Path | None = None) -> dict[str, Any]:
+def bill(environment: dict[str, Distribution], artifact: Path | None = None) -> dict[str, Any]:
     """The document as plain data."""
     parts = closure([Requirement("consistruct")], environment)
     package = component("consistruct", parts["consistruct"], "library")
-    if artefact is not None:
-        digest = hashlib.sha256(artefact.read_bytes()).hexdigest()
+    if artifact is not None:
+        digest = hashlib.sha256(artifact.read_bytes()).hexdigest()
         package["hashes"] = [{"alg": "SHA-256", "content": digest}]
     return {
         "bomFormat": "CycloneDX",
@@ -66,19 +66,19 @@ def component(name: str, one: Distribution, kind: str) -> dict[str, Any]:
         "name": name,
         "version": one.version,
         "purl": address(name, one),
-        "licenses": licences(one),
+        "licenses": licenses(one),
     }
     if homepage(one).startswith("http"):
         found["externalReferences"] = [{"type": "website", "url": homepage(one)}]
     return found
 
 
-def licences(one: Distribution) -> list[dict[str, Any]]:
+def licenses(one: Distribution) -> list[dict[str, Any]]:
     """An SPDX expression where the package has one, else the name that it gives."""
     expression = entry(one, "License-Expression")
     if expression:
         return [{"expression": expression}]
-    return [{"license": {"name": licence(one)}}]
+    return [{"license": {"name": license_of(one)}}]
 
 
 def below(one: Distribution, parts: dict[str, Distribution]) -> list[str]:
@@ -96,10 +96,10 @@ def main() -> None:
     """Read the environment, write the file."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--path", type=Path, help="site-packages to read; those of this Python")
-    parser.add_argument("--artefact", type=Path, help="the wheel whose checksum is recorded")
+    parser.add_argument("--artifact", type=Path, help="the wheel whose checksum is recorded")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
-    found = bill(installed(options.path), options.artefact)
+    found = bill(installed(options.path), options.artifact)
     options.out.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
 
 

@@ -37,7 +37,7 @@ CLEAN = {name: text for name, text in os.environ.items() if name != "PYTHONPATH"
 
 
 def run(*command: str | Path, cwd: Path = ROOT) -> None:
-    """Run a program; where it fails, show what it said and stop."""
+    """Run a program; where it fails, show what it printed and stop."""
     done = subprocess.run(
         list(map(str, command)), cwd=cwd, env=CLEAN, check=False, capture_output=True, text=True
     )
@@ -97,11 +97,11 @@ def check_versions(hatchling: Path) -> None:
 
 def expect_version(hatchling: Path, folder: Path, pattern: str) -> None:
     """Stop if the version of a source tree is not of that form."""
-    answer = subprocess.run(
+    result = subprocess.run(
         [hatchling, "version"], cwd=folder, capture_output=True, text=True, env=CLEAN, check=False
     )
-    if not re.fullmatch(pattern, answer.stdout.strip()):
-        raise SystemExit(f"wheel: version {answer.stdout!r} is not {pattern}: {answer.stderr}")
+    if not re.fullmatch(pattern, result.stdout.strip()):
+        raise SystemExit(f"wheel: version {result.stdout!r} is not {pattern}: {result.stderr}")
 
 
 def built() -> tuple[Path, Path]:
@@ -146,8 +146,8 @@ def pythons() -> list[Path]:
         candidates = [shutil.which(f"python3.{minor}")]
         keeper = shutil.which("pyenv")
         if keeper is not None:
-            answer = subprocess.run([keeper, "root"], capture_output=True, text=True, check=False)
-            kept = Path(answer.stdout.strip()) / "versions"
+            result = subprocess.run([keeper, "root"], capture_output=True, text=True, check=False)
+            kept = Path(result.stdout.strip()) / "versions"
             candidates += sorted(map(str, kept.glob(f"3.{minor}.*/bin/python3.{minor}")))
         for candidate in candidates:
             if candidate is not None and starts(candidate):
@@ -157,10 +157,10 @@ def pythons() -> list[Path]:
 
 def starts(python: str) -> bool:
     """Whether it is an interpreter that can make environments, not only a name for one."""
-    answer = subprocess.run(
+    result = subprocess.run(
         [python, "-c", "import ensurepip, venv"], capture_output=True, check=False
     )
-    return answer.returncode == 0
+    return result.returncode == 0
 
 
 def newest(*, everywhere: bool) -> None:
@@ -232,7 +232,7 @@ def bill(python: Path, wheel: Path) -> None:
     pip(python, "install", "packaging")
     out = wheel.with_name(f"consistruct-{version_of(wheel)}.cdx.json")
     run(
-        python, ROOT / "tools" / "sbom.py", "--path", packages, "--artefact", wheel, "--out", out
+        python, ROOT / "tools" / "sbom.py", "--path", packages, "--artifact", wheel, "--out", out
     )  # fmt: skip
 
 

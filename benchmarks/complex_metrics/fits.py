@@ -1,4 +1,4 @@
-"""Probabilities of three base models on left-out training rows and on test rows, kept on disk.
+"""Probabilities of three base models on out-of-fold training rows and on test rows, kept on disk.
 
 Every recipe decides from the same probabilities: what differs is the decision alone.
 """
@@ -118,7 +118,7 @@ def base_model(name: str, categorical: np.ndarray, class_weight: str | None = No
 
 
 def fit_table(name: str, X: Any, y: Any, X_test: Any, categorical: Any) -> np.ndarray:
-    """Left-out, test and class-weighted test probabilities, one below the other."""
+    """Out-of-fold, test and class-weighted test probabilities, one below the other."""
     k = int(y.max()) + 1
     left = np.zeros((len(y), k))
     for fit, out in StratifiedKFold(FOLDS, shuffle=True, random_state=0).split(X, y):
@@ -130,7 +130,7 @@ def fit_table(name: str, X: Any, y: Any, X_test: Any, categorical: Any) -> np.nd
 
 
 def splits(table: Table, count: int, seed: int = 0) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Five folds, each row judged once; more are random thirds for the test."""
+    """Five folds, each row tested once; more are random thirds for the test."""
     if count <= SPLITS:
         folds = StratifiedKFold(SPLITS, shuffle=True, random_state=0)
         return list(folds.split(table.X, table.y))[:count]

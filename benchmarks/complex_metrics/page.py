@@ -15,13 +15,13 @@ HEAD = """\
 
 Made by `python -m benchmarks.complex_metrics --write`; do not edit. The numbers are in [complex_metrics.json](complex_metrics.json).
 
-Every recipe decides from the same probabilities: those of one base model on left-out training rows (five folds) and on test rows. "Class weights": the same model fitted with
-`class_weight="balanced"`. "Prior shift": probabilities over class shares to a power, the best of 16 on left-out rows. "Tuned threshold": the best of 200 cuts on left-out rows for two classes,
-as prior shift for more. "xcolumns": version 0.0.2, its Frank–Wolfe for macro-F1 without a budget, from both of its starts, the better one on left-out rows. "Cut points": Nelder–Mead on the cuts of the expected grade, six starts. Ours is what `TaskLossClassifier(loss=…)` does after the model's fit, without settings.
+Every recipe decides from the same probabilities: those of one base model on out-of-fold training rows (five folds) and on test rows. "Class weights": the same model fitted with
+`class_weight="balanced"`. "Prior shift": probabilities over class shares to a power, the best of 16 on out-of-fold rows. "Tuned threshold": the best of 200 cuts on out-of-fold rows for two classes,
+as prior shift for more. "xcolumns": version 0.0.2, its Frank–Wolfe for macro-F1 without a budget, from both of its starts, the better one on out-of-fold rows. "Cut points": Nelder–Mead on the cuts of the expected grade, six starts. Ours is what `TaskLossClassifier(loss=…)` does after the model's fit, without settings.
 Base models: logistic regression, extra trees (300 trees, leaves of 2), boosting (80 rounds of rate .06, 15 leaves).
 """
 COUNTS = """\
-Counts that were run: ten tables (adult, bank marketing and credit cut to 6,000 rows at random), three models, five folds, each row judged once; of label sets yeast, scene and bibtex on their published split
+Counts that were run: ten tables (adult, bank marketing and credit cut to 6,000 rows at random), three models, five folds, each row tested once; of label sets yeast, scene and bibtex on their published split
 (the seven boosting fits of the 159 labels of bibtex took 2.4 hours of a processor, on a machine of 16 cores with scikit-learn 1.9.1; its extra trees have 100 trees); constraints on 50 random splits, a third for the test, by logistic regression.
 """
 
@@ -71,9 +71,9 @@ def _beyond(found: dict[str, Any]) -> str:
     columns = ("recalibration", "search", *(f"of {model}" for model in fits), "all of it")
     return (
         "## The search beside a fit\n\n300,000 rows, 20 features, ten classes; processor "
-        f"milliseconds. One fit to all rows: {times}; left-out estimates take five more. Extra trees were not timed. "
+        f"milliseconds. One fit to all rows: {times}; out-of-fold estimates take five more. Extra trees were not timed. "
         "The search takes a sample of 50,000 rows by class (160,000 for the least recall), which the recalibration draws. "
-        "All of it: what `fit` does once it has left-out estimates, which is the search for all rows, five more for the estimate on "
+        "All of it: what `fit` does once it has out-of-fold estimates, which is the search for all rows, five more for the estimate on "
         "rows that they did not see, and the bound of concave metrics.\n\n"
         + table(("metric", *columns), lines)
     )
@@ -111,7 +111,7 @@ def _constraints(found: dict[str, Any], others: dict[str, Any]) -> str:
     return (
         "## Precision at recall 0.9\n\nSplits whose test part has a recall below 0.9; mean "
         "recall and precision on test parts. Exact: the highest threshold whose Clopper–Pearson bound of the "
-        "recall on left-out rows is at least 0.9. Others: 200 more splits with another seed, which tell the luck of fifty from what a recipe does.\n\n"
+        "recall on out-of-fold rows is at least 0.9. Others: 200 more splits with another seed, which tell the luck of fifty from what a recipe does.\n\n"
         + table(
             (
                 "data",
@@ -136,10 +136,10 @@ def _of_others(others: dict[str, Any]) -> str:
         r: float(np.mean([row[r]["precision"] for row in others.values()]))
         for r in (OURS, "exact 95 % interval")
     }
-    told = _paired(others, *each.values())[0]
+    precision = _paired(others, *each.values())[0]
     return (
         f"\n\nOver the others the recall is missed in {100 * np.mean(missed):.1f} % of the splits, at worst "
-        f"{100 * max(missed):.1f} %; precision {told} (exact 95 % interval).\n"
+        f"{100 * max(missed):.1f} %; precision {precision} (exact 95 % interval).\n"
     )
 
 
@@ -167,7 +167,7 @@ def _gaps(found: dict[str, Any]) -> str:
     ]  # fmt: skip
     text = (
         "## Optimality gaps of concave metrics\n\nLargest over ten tables and three models, first "
-        "split, on left-out rows. Drawn: with `randomised:`, which decides at random between a few rules "
+        "split, on out-of-fold rows. Drawn: with `randomized:`, which decides at random between a few rules "
         "where that is better by 0.01 or more than the best single rule found. One row: by how much a "
         "recall moves with the label of one row of the rarest class there; a rule that draws nothing can "
         "only come nearer than that by moving rows of other classes.\n\n"
@@ -178,7 +178,7 @@ def _gaps(found: dict[str, Any]) -> str:
     return (
         text
         + "\n\nWhere rules were drawn, from the single rule to the mixture (mean over draws): the gap, "
-        "the metric on left-out rows by rules found on others, and on test rows.\n\n"
+        "the metric on out-of-fold rows by rules found on others, and on test rows.\n\n"
         + table(("data, model, metric", "rules", "gap", "left out", "test"), drawn)
     )
 

@@ -1,6 +1,6 @@
-"""Decisions from probabilities, ours and the usual ones: left-out rows in, test decisions out.
+"""Decisions from probabilities, ours and the usual ones: out-of-fold rows in, test decisions out.
 
-Every recipe sees left-out probabilities and labels of training rows and probabilities of test rows,
+Every recipe sees out-of-fold probabilities and labels of training rows and probabilities of test rows,
 nothing else; class weights see those of a model that was fitted with them.
 """
 
@@ -54,7 +54,7 @@ def class_weights(metric: Metric, fit: Fitted) -> np.ndarray:
 
 
 def prior_shift(metric: Metric, fit: Fitted) -> np.ndarray:
-    """Probabilities over class shares to a power; the power is the best on left-out rows."""
+    """Probabilities over class shares to a power; the power is the best on out-of-fold rows."""
     k = fit.left.shape[1]
     shares = np.bincount(fit.y, minlength=k) / len(fit.y)
     values = [
@@ -65,7 +65,7 @@ def prior_shift(metric: Metric, fit: Fitted) -> np.ndarray:
 
 
 def tuned_threshold(metric: Metric, fit: Fitted) -> np.ndarray:
-    """Two classes: the cut of greatest metric on left-out labels; more: as prior shift."""
+    """Two classes: the cut of greatest metric on out-of-fold labels; more: as prior shift."""
     if fit.left.shape[1] != 2:
         return prior_shift(metric, fit)
     levels = np.quantile(fit.left[:, 1], np.linspace(0.005, 0.995, 200))
@@ -94,7 +94,7 @@ def expected_grade(metric: Metric, fit: Fitted) -> np.ndarray:
 
 
 def cut_points(metric: Metric, fit: Fitted) -> np.ndarray:
-    """k − 1 cuts of the expected grade, by Nelder–Mead from several starts on left-out labels."""
+    """k − 1 cuts of the expected grade, by Nelder–Mead from several starts on out-of-fold labels."""
     k = fit.left.shape[1]
     mean, rng = fit.left @ np.arange(k), np.random.default_rng(0)
 
@@ -137,7 +137,7 @@ def weighted_half(metric: Metric, fit: Fitted) -> np.ndarray:
 
 
 def tuned_thresholds(metric: Metric, fit: Fitted) -> np.ndarray:
-    """For each label the cut of greatest F1 on left-out labels."""
+    """For each label the cut of greatest F1 on out-of-fold labels."""
     found = np.zeros(fit.test.shape, dtype=int)
     for label in range(fit.left.shape[1]):
         order = np.argsort(-fit.left[:, label], kind="stable")
@@ -152,7 +152,7 @@ def tuned_thresholds(metric: Metric, fit: Fitted) -> np.ndarray:
 
 
 def xcolumns(metric: Metric, fit: Fitted) -> np.ndarray:
-    """Its Frank–Wolfe mixture of weighted classifiers, drawn; the better start on left-out rows."""
+    """Its Frank–Wolfe mixture of weighted classifiers, drawn; the better start on out-of-fold rows."""
     from xcolumns import frank_wolfe
     from xcolumns.metrics import macro_f1_score_on_conf_matrix as macro_f1
 
@@ -194,7 +194,7 @@ def our_recall(level: float, fit: Fitted) -> float:
 
 
 def empirical_recall(level: float, fit: Fitted) -> float:
-    """The highest threshold with the recall on left-out rows."""
+    """The highest threshold with the recall on out-of-fold rows."""
     positives = np.sort(fit.left[fit.y == 1, 1])
     return float(positives[int(np.floor((1.0 - level) * len(positives)))])
 
@@ -213,5 +213,5 @@ THRESHOLDS: dict[str, Callable[[float, Fitted], float]] = {
     OURS: our_recall,
     "exact 95 % interval": partial(exact_recall, 0.975),
     "exact one-sided 95 %": partial(exact_recall, 0.95),
-    "as on left-out rows": empirical_recall,
+    "as on out-of-fold rows": empirical_recall,
 }

@@ -15,7 +15,7 @@ from consistruct.learning.rules.counts import LABEL_SHARE
 from consistruct.learning.rules.labels import label_confusion, search_labels
 from consistruct.learning.rules.rule import class_rule, searched_rows
 from consistruct.learning.rules.search import search
-from consistruct.losses.metrics import Randomised, parse_metric
+from consistruct.losses.metrics import Randomized, parse_metric
 
 CLASS_METRICS = ("macro-f1", "g-mean", "balanced-accuracy", "mcc")
 TIMED = (*CLASS_METRICS, "qwk", "min-recall", "coverage:0.05:macro-f1")
@@ -122,9 +122,9 @@ def _constrained(n_jobs: int, count: int, seed: int) -> Result:
 
 
 def gaps(n_jobs: int) -> Result:
-    """Largest optimality gap on left-out rows, first split of every table by every model.
+    """Largest optimality gap on out-of-fold rows, first split of every table by every model.
 
-    Of the single rule, and of what `randomised:` makes of it; the least recall of both on test
+    Of the single rule, and of what `randomized:` makes of it; the least recall of both on test
     rows, where rules are drawn at all; and what one row of the rarest class is worth there.
     """
     found: Result = {
@@ -143,7 +143,7 @@ def gaps(n_jobs: int) -> Result:
                 if metric.kind == "linear":  # a mixture is never better
                     row["drawn"] = row["single"]
                     continue
-                mixed = class_rule(Randomised(metric), fit.left, fit.y, np.ones(len(fit.y)))[0]
+                mixed = class_rule(Randomized(metric), fit.left, fit.y, np.ones(len(fit.y)))[0]
                 row["drawn"] = max(row["drawn"], mixed.gap)
                 if not len(mixed.shares):
                     continue
@@ -165,7 +165,7 @@ def gaps(n_jobs: int) -> Result:
 def beyond(n_jobs: int) -> Result:
     """Processor seconds of what follows a fit to many rows, and of one fit of the base models.
 
-    Recalibration (with the sample), the search, and all that `fit` does with left-out estimates:
+    Recalibration (with the sample), the search, and all that `fit` does with out-of-fold estimates:
     both of them for all rows and for each of five folds, the bound and the estimate.
     """
     rng = np.random.default_rng(0)

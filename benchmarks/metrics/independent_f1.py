@@ -1,6 +1,6 @@
 """The label set of largest expected F1 when labels are independent: a usual recipe, exactly.
 
-Given p_t = P(y_t = 1 | x) and independent labels, the set that maximises
+Given p_t = P(y_t = 1 | x) and independent labels, the set that maximizes
 
     E F1(ŷ, y) = E 2|ŷ∩y| / (|ŷ| + |y|)          (`empty` for two empty sets)
 

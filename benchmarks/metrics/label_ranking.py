@@ -142,18 +142,18 @@ class PairwiseLogistic(OrderPeer):
 
 
 class NearestOrders(OrderPeer):
-    """Mean ranks of the nearest neighbours (instance-based label ranking)."""
+    """Mean ranks of the nearest neighbors (instance-based label ranking)."""
 
     settings = (3, 5, 10, 20, 40)
 
     def fit(self, X: np.ndarray, order: np.ndarray) -> Callable[[Any], Scorer]:
         scaler = StandardScaler().fit(X)
-        neighbours = NearestNeighbors().fit(scaler.transform(X))
+        neighbors = NearestNeighbors().fit(scaler.transform(X))
         ranks = ranks_of_order(order)
 
         def of_setting(setting: Any) -> Scorer:
             def score(new: Any) -> np.ndarray:
-                nearest = neighbours.kneighbors(
+                nearest = neighbors.kneighbors(
                     scaler.transform(new), n_neighbors=setting, return_distance=False
                 )
                 return np.asarray(ranks[nearest].mean(axis=1))
@@ -224,7 +224,7 @@ def label_ranking(name: str, *, held_out: bool, rows: int | None) -> list[Row]:
         peers: list[tuple[str, str, OrderPeer]] = [
             ("linear ridge of the ranks", "linear", RidgeOfRanks(scaler.transform)),
             ("pairwise logistic regressions", "linear", PairwiseLogistic()),
-            ("nearest neighbours, mean ranks", "kernel", NearestOrders()),
+            ("nearest neighbors, mean ranks", "kernel", NearestOrders()),
             ("ridge of the ranks on our features", "kernel", KernelRidgeOfRanks(own_kernel)),
             ("LightGBM regression of the ranks", "boosting", BoostedRanks()),
         ]

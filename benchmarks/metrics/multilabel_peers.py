@@ -207,7 +207,7 @@ def _per_label(make: Callable[[], Any], method: str, X: Any, Y: np.ndarray) -> S
 
 
 def _scaled(X: Any, model: Any) -> Any:
-    """Dense inputs are standardised; sparse 0/1 inputs are left as they are."""
+    """Dense inputs are standardized; sparse 0/1 inputs are left as they are."""
     return model if sp.issparse(X) else make_pipeline(StandardScaler(), model)
 
 
@@ -239,10 +239,10 @@ class Chain(Peer):
 
 
 class SupportVectors(Peer):
-    """One-vs-rest RBF support vector machines on standardised inputs; settings are (C, gamma)."""
+    """One-vs-rest RBF support vector machines on standardized inputs; settings are (C, gamma)."""
 
     def __init__(self, X: Any, Y: np.ndarray, settings: tuple[Any, ...] | None = None) -> None:
-        scale = 1.0 / X.shape[1]  # scikit-learn's "scale" for standardised inputs
+        scale = 1.0 / X.shape[1]  # scikit-learn's "scale" for standardized inputs
         grid = tuple((C, factor * scale) for C in (1.0, 10.0) for factor in (0.3, 1.0, 3.0))
         super().__init__(X, Y, grid if settings is None else settings)
 
@@ -289,7 +289,7 @@ class Ridge(Peer):
         super().__init__(X, Y, self._ridge.penalties)
 
     def held_out(self, setting: Any) -> tuple[float, np.ndarray]:
-        return timed(lambda: self._ridge.left_out(setting))
+        return timed(lambda: self._ridge.out_of_fold(setting))
 
     def fitted(self, setting: Any) -> tuple[float, Scorer]:
         spent, scorer = timed(lambda: self.fit(setting, self.X, self.Y))

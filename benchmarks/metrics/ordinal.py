@@ -56,7 +56,7 @@ class RoundedRidge(LinearRidge):  # type: ignore[misc]
 
 
 def _tuned(model: Any, **grid: list[Any]) -> Any:
-    """On standardised inputs, settings by three folds of the training part and their MAE."""
+    """On standardized inputs, settings by three folds of the training part and their MAE."""
     name = type(model).__name__.lower()
     return GridSearchCV(
         make_pipeline(StandardScaler(), model),

@@ -19,7 +19,7 @@ from benchmarks.metrics.targets import judge
 __all__ = ["draw", "machine_with_peers", "page", "section"]
 
 BLUE, GREEN, RED = "#4477aa", "#228833", "#cc3311"
-COLOURS = {"usual": BLUE, "features": GREEN, "linear": BLUE, "kernel": GREEN, "boosting": RED}
+COLORS = {"usual": BLUE, "features": GREEN, "linear": BLUE, "kernel": GREEN, "boosting": RED}
 LEGEND = {BLUE: "usual or linear", GREEN: "on our features, or a kernel", RED: "boosted trees"}
 ELSEWHERE = [
     ("imclef07a", "path length in the label tree", "[learning](learning.md), part (a)"),
@@ -154,9 +154,9 @@ def draw(rows: list[Row], stream: BinaryIO) -> None:
         for panel, group in zip(panels, groups, strict=True):
             ours, peers = group[0], group[1:]
             for place, row in enumerate(peers):
-                colour = COLOURS[row.kind]
-                panel.plot([row.low, row.high], [place, place], color=colour, linewidth=2)
-                panel.plot(row.gain, place, "o", color=colour, markersize=4)
+                color = COLORS[row.kind]
+                panel.plot([row.low, row.high], [place, place], color=color, linewidth=2)
+                panel.plot(row.gain, place, "o", color=color, markersize=4)
             panel.axvline(0.0, color="black", linewidth=0.8)
             panel.set_yticks(range(len(peers)), [row.model for row in peers])
             panel.set_ylim(len(peers) - 0.5, -0.5)
@@ -169,6 +169,6 @@ def draw(rows: list[Row], stream: BinaryIO) -> None:
         panels[-1].set_xlabel(
             "gain of ours over the peer, 95 % interval (right of 0: ours is better)"
         )
-        marks = [Line2D([], [], color=colour, marker="o", markersize=4) for colour in LEGEND]
+        marks = [Line2D([], [], color=color, marker="o", markersize=4) for color in LEGEND]
         figure.legend(marks, list(LEGEND.values()), loc="outside upper right", ncols=len(marks))
         figure.savefig(stream, format="png", metadata={"Software": None})

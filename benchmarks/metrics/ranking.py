@@ -101,7 +101,7 @@ def _target(kind: str, y: np.ndarray) -> np.ndarray:
 
 
 class LinearRidge(RankingPeer):
-    """Ridge regression of the grade or of its gain on standardised inputs."""
+    """Ridge regression of the grade or of its gain on standardized inputs."""
 
     settings = tuple(product(("grade", "gain"), 10.0 ** np.arange(-2.0, 2.1, 0.5)))
 

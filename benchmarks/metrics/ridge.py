@@ -1,6 +1,6 @@
 """Ridge regression with exact leave-one-out predictions, on features or kernel values.
 
-With centred features Z = Q diag(√s) Vᵀ, targets Y and penalty λ the fitted values are
+With centered features Z = Q diag(√s) Vᵀ, targets Y and penalty λ the fitted values are
 ȳ + Q diag(s/(s+λ)) Qᵀ(Y − ȳ); row i has leverage h_i = 1/n + Σ_j Q_ij² s_j/(s_j+λ), and the
 prediction without row i is y_i − (y_i − ŷ_i)/(1 − h_i).
 """
@@ -35,11 +35,11 @@ class LeaveOneOutRidge:
         if kernel:
             K = np.asarray(X, dtype=np.float64)
             self._row_mean = K.mean(axis=0)
-            centred = K - self._row_mean - self._row_mean[:, None] + self._row_mean.mean()
-            values, vectors = scipy.linalg.eigh(centred, driver="evd")
+            centered = K - self._row_mean - self._row_mean[:, None] + self._row_mean.mean()
+            values, vectors = scipy.linalg.eigh(centered, driver="evd")
             kept = values > n * np.finfo(float).eps * values[-1]
             self._s, self._q = values[kept], vectors[:, kept]
-            self._into = self._q / self._s  # centred kernel values -> Q
+            self._into = self._q / self._s  # centered kernel values -> Q
         else:
             mean = np.asarray(X.mean(axis=0)).ravel()
             square: Any = X.T @ X
@@ -56,7 +56,7 @@ class LeaveOneOutRidge:
         size = float(self._s.sum()) / n
         self.penalties = tuple(n * size * 10.0 ** np.arange(-6.0, 1.5, 0.5))
 
-    def left_out(self, penalty: float) -> np.ndarray:
+    def out_of_fold(self, penalty: float) -> np.ndarray:
         """Predictions (n, T) of each row by the fit without it."""
         shrink = self._s / (self._s + penalty)
         fitted = self._mean + self._q @ (shrink[:, None] * self._moments)

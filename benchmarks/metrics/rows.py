@@ -113,7 +113,7 @@ def compare(data: str, metric: str, outcomes: Sequence[Outcome]) -> list[Row]:
 
 
 def write(rows: Iterable[Row], machines: dict[str, str]) -> str:
-    """The CSV file: one comment line per data set says where it was measured."""
+    """The CSV file: one comment line per data set states where it was measured."""
     lines = [f"# {data}: {machine}" for data, machine in machines.items()]
     names = [field.name for field in fields(Row)]
     buffer = _Lines(lines)

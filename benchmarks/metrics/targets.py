@@ -39,7 +39,7 @@ def judge(rows: Iterable[Row]) -> list[Verdict]:
 
 
 def best(rows: Sequence[Row], kinds: tuple[str, ...], metric: str) -> Row:
-    """The peer of these kinds with the best mean on the test rows: chosen in its favour."""
+    """The peer of these kinds with the best mean on the test rows: chosen in its favor."""
     sign = 1.0 if METRICS[metric].greater_is_better else -1.0
     return max((row for row in rows if row.kind in kinds), key=lambda row: sign * row.mean)
 

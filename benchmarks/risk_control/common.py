@@ -25,7 +25,7 @@ def parts(n: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 class Remembered(ExtraTreesClassifier):
-    """A forest that is asked for the same rows by several policies and answers once."""
+    """A forest that serves the same rows to several policies and computes them once."""
 
     def predict_proba(self, X: Any) -> Any:
         known = self.__dict__.setdefault("answers_", {})

@@ -25,7 +25,7 @@ class Task:
     X: Any
     y: Any
     estimator: Callable[[], Any]
-    asked: tuple[dict[str, Any], ...]
+    requested: tuple[dict[str, Any], ...]
 
 
 def tasks(held_out: bool) -> Iterator[Task]:
@@ -90,21 +90,21 @@ def real(splits: int, held_out: bool, names: Sequence[str], known: str) -> Itera
         if names and not any(task.name.startswith(name) for name in names):
             rows += known_rows(known, task.name)
             continue
-        reports: list[list[Any]] = [[] for _ in task.asked]
+        reports: list[list[Any]] = [[] for _ in task.requested]
         plain = []
         for seed in range(splits):
             fit, calibrate, test = parts(len(task.y), seed)
             estimator = task.estimator().fit(task.X[fit], task.y[fit])
             plain.append(float(estimator.task_losses(task.X[test], task.y[test]).mean()))
-            for number, asked in enumerate(task.asked):
-                control = RiskControl(estimator, random_state=seed, **asked)
+            for number, requested in enumerate(task.requested):
+                control = RiskControl(estimator, random_state=seed, **requested)
                 try:
                     control.fit(task.X[calibrate], task.y[calibrate])
                 except RiskLevelError:
                     continue
                 reports[number].append(control.evaluate(task.X[test], task.y[test]))
-        for asked, found in zip(task.asked, reports, strict=True):
-            rows.append(real_row(task.name, asked, found, float(np.mean(plain)), splits))
+        for requested, found in zip(task.requested, reports, strict=True):
+            rows.append(real_row(task.name, requested, found, float(np.mean(plain)), splits))
         yield table(HEADER, rows)
 
 
@@ -115,23 +115,30 @@ def known_rows(page: str, name: str) -> list[list[object]]:
 
 
 def real_row(
-    name: str, asked: dict[str, Any], found: list[Any], plain: float, splits: int
+    name: str, requested: dict[str, Any], found: list[Any], plain: float, splits: int
 ) -> list[object]:
-    selective = asked.get("risk") == "selective"
+    selective = requested.get("risk") == "selective"
     kind = "selective" if selective else "marginal"
-    guarantee = kind if "confidence" not in asked else f"{kind}, {asked['confidence']:.0%}"
+    guarantee = kind if "confidence" not in requested else f"{kind}, {requested['confidence']:.0%}"
     if not found:
-        return [name, asked["policy"], guarantee, asked["level"], *["none"] * 5, f"{plain:.4f}"]
+        return [
+            name,
+            requested["policy"],
+            guarantee,
+            requested["level"],
+            *["none"] * 5,
+            f"{plain:.4f}",
+        ]
     risks = np.array([(one.selective_risk if selective else one.risk).estimate for one in found])
     missing = "" if len(found) == splits else f" ({splits - len(found)} without a rule)"
     return [
         name,
-        asked["policy"],
+        requested["policy"],
         guarantee,
-        asked["level"],
+        requested["level"],
         f"{risks.mean():.4f} ± {risks.std() / np.sqrt(len(risks)):.4f}",
         f"{risks.max():.4f}",
-        f"{(risks > asked['level']).sum()} of {len(found)}{missing}",
+        f"{(risks > requested['level']).sum()} of {len(found)}{missing}",
         f"{np.mean([one.coverage for one in found]):.3f}",
         f"{np.mean([one.size for one in found]):.2f}",
         f"{plain:.4f}",

@@ -40,10 +40,10 @@ def scale(rows: int = ROWS) -> Iterator[str]:
         "of these the estimator's own, processor s", "calibration risk",
     ]  # fmt: skip
     found = []
-    for name, estimator, asked in jobs:
-        RiskControl(estimator, random_state=0, **asked).fit(X[:5000], y[:5000])  # compile
+    for name, estimator, requested in jobs:
+        RiskControl(estimator, random_state=0, **requested).fit(X[:5000], y[:5000])  # compile
         wall, processor = time.perf_counter(), time.process_time()
-        control = RiskControl(estimator, random_state=0, **asked).fit(X, y)
+        control = RiskControl(estimator, random_state=0, **requested).fit(X, y)
         times = time.perf_counter() - wall, time.process_time() - processor
         start = time.process_time()
         estimator.predict_expected_loss(X)

@@ -19,7 +19,7 @@ class Cell:
     Attributes
     ----------
     losses : (n, models) array
-        Rows in the order in which the splits judged them, so that cells of a table are paired.
+        Rows in the order in which the splits tested them, so that cells of a table are paired.
     processor, wall : (models,) arrays
         Seconds of fitting and predicting, summed over splits.
     machines : tuple of str

@@ -84,15 +84,15 @@ def large_rows(n_jobs: int) -> list[LargeRow]:
 def large_section(rows: list[LargeRow]) -> str:
     """The part of the page."""
     ours, peer = rows[0], rows[1]
-    cheap = ours.cost <= peer.cost + 2 * np.hypot(ours.error, peer.error)
+    low_cost = ours.cost <= peer.cost + 2 * np.hypot(ours.error, peer.error)
     fast = ours.processor <= TIMES * peer.processor
-    met = "yes" if cheap and fast else "**no**"
+    met = "yes" if low_cost and fast else "**no**"
     return "\n\n".join(
         [
             f"## {ROWS:,} rows",
             f"{ROWS:,} training rows, {COLUMNS} columns, {CLASSES} classes of shares .6, .25, .1 "
             f"and .05 (scikit-learn's `make_classification`), proportional costs, {TEST:,} rows "
-            f"judged. Target: a cost at most that of {BOOSTING} by its defaults with Bayes "
+            f"tested. Target: a cost at most that of {BOOSTING} by its defaults with Bayes "
             f"decisions, within two standard errors of the difference, in at most {TIMES:g} times "
             f"its processor time: {ours.processor / peer.processor:.2f} times; met: {met}.",
             table(

@@ -16,7 +16,7 @@ from benchmarks.tabular.measured import versions
 from benchmarks.tabular.peers import CATBOOST_ROUNDS, RECIPE, TREES
 from benchmarks.tabular.run import ARGMAX, BAYES, MODELS, OURS
 
-__all__ = ["Summary", "page", "summarise", "write_csv"]
+__all__ = ["Summary", "page", "summarize", "write_csv"]
 
 COLUMNS = (
     *("data", "costs", "model", "mean_cost", "over_best_peer"),
@@ -27,10 +27,10 @@ INTRODUCTION = f"""\
 A table, a cost for each kind of mistake, and the recipe that every practitioner knows: a model with
 probabilities, then the decision of least expected cost ("Bayes decisions"). All peers below decide
 so; rows "argmax" ignore the costs and are there for reference. Ours runs with its default settings
-on the same raw columns as boosting does (codes of categories, NaN for missing), not told which
+on the same raw columns as boosting does (codes of categories, NaN for missing), not given which
 columns are categories, which peers are; its second row gets a DataFrame that tells it too.
 Forests have {TREES} trees, CatBoost {CATBOOST_ROUNDS} rounds, the rest are defaults; "isotonic"
-is scikit-learn's CalibratedClassifierCV on five folds. Five folds, every row judged once; classes
+is scikit-learn's CalibratedClassifierCV on five folds. Five folds, every row tested once; classes
 of fewer than ten rows are left out (one of yeast, one grade of wine). Costs: *proportional* are
 random, uniform on [0, 2000·n_c/n_t] for predicting c when t is true (Abe, Zadrozny, Langford 2004),
 drawn anew for each split; *published* come with the data; *rare class 10:1* makes every mistake on
@@ -82,7 +82,7 @@ def _data_sets(cells: list[Cell]) -> list[str]:
     return list(dict.fromkeys(cell.data for cell in cells))
 
 
-def summarise(cells: list[Cell], found: Figures) -> Summary:
+def summarize(cells: list[Cell], found: Figures) -> Summary:
     """The figures that the targets are about."""
     worse = []
     for data in _data_sets(cells):
@@ -217,9 +217,9 @@ def _machines(cells: list[Cell]) -> str:
 
 
 def page(cells: list[Cell], large: list[LargeRow], note: str = "") -> str:
-    """The whole page; `note` says what is special about a run that is not the published one."""
+    """The whole page; `note` states what is special about a run that is not the published one."""
     found = figures(cells)
-    summary = summarise(cells, found)
+    summary = summarize(cells, found)
     parts = [
         "# Tables with costs: ours against models with Bayes decisions",
         note

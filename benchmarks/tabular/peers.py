@@ -1,7 +1,7 @@
 """What people use: a model with probabilities, then the decision of least expected cost.
 
 Every model gets the form of the columns that suits it: one-hot categories, means for what is
-missing and standardised numbers for linear models and forests; categories and NaN as they are for
+missing and standardized numbers for linear models and forests; categories and NaN as they are for
 boosting, which has its own treatment of both.
 """
 
@@ -76,7 +76,7 @@ def _boosting_early(categorical: np.ndarray) -> Any:
 
 
 class LightGBM(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """LightGBM by its defaults, told which columns are categories."""
+    """LightGBM by its defaults, given which columns are categories."""
 
     def __init__(self, categories: tuple[int, ...] = ()) -> None:
         self.categories = categories

@@ -39,7 +39,7 @@ def peer_probabilities(peer: Peer, table: Table, split: Split) -> np.ndarray:
 
 
 def our_decisions(table: Table, split: Split, costs: np.ndarray, marked: bool) -> np.ndarray:
-    """By defaults, on the raw numbers or on a DataFrame that says which columns are categories."""
+    """By defaults, on the raw numbers or on a DataFrame that states which columns are categories."""
     X: Any = marked_categories(table) if marked else table.X
     take = X.iloc.__getitem__ if marked else X.__getitem__
     ours: Any = TaskLossClassifier(
@@ -62,7 +62,7 @@ def marked_categories(table: Table) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """One table and its splits; asks for the fits and puts their answers together."""
+    """One table and its splits; requests the fits and puts their results together."""
 
     table: Table
     splits: list[Split]

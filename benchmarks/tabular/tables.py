@@ -42,7 +42,7 @@ class Table:
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Rows to learn from and rows to be judged on."""
+    """Rows to learn from and rows to test on."""
 
     number: int
     train: np.ndarray
@@ -59,7 +59,7 @@ def read_table(name: str) -> Table:
 
 
 def splits_of(table: Table, n_splits: int, *, held_out: bool) -> list[Split]:
-    """Five folds, each row judged once; `held_out` cuts the first training part into five again.
+    """Five folds, each row tested once; `held_out` cuts the first training part into five again.
 
     The test rows of the first fold are therefore never seen during development.
     """
@@ -92,7 +92,7 @@ def costs_of(table: Table, split: Split) -> dict[str, np.ndarray]:
 def proportional_costs(rows: np.ndarray, *, seed: int) -> np.ndarray:
     """Abe, Zadrozny, Langford (2004): predicting c for true label t costs uniform [0, 2000·n_c/n_t].
 
-    Mistakes on rare classes are dear in proportion to their rarity.
+    Mistakes on rare classes are expensive in proportion to their rarity.
     """
     rng = np.random.default_rng(seed)
     matrix = rng.uniform(0.0, 2000.0 * rows[:, None] / rows[None, :])

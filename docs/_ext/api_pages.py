@@ -2,7 +2,7 @@
 
 docs/api.md stays plain Markdown that lists every public name (a test compares it with the modules),
 grouped by what people want to do; its one line per name is all there is to say about a constant,
-and the docstring says the rest about a class or a function. What a function returns has no public
+and the docstring states the rest about a class or a function. What a function returns has no public
 name of its own: it is described on the page of the function.
 """
 
@@ -54,7 +54,7 @@ def page(package: str, name: str, line: str) -> str:
         body = f".. autoclass:: {name}\n" + "".join(f"   {option}\n" for option in options)
     elif inspect.isroutine(found):
         body = f".. autofunction:: {name}\n"
-    else:  # a constant or a type alias: what api.md says of it
+    else:  # a constant or a type alias: what api.md states of it
         words = line.replace("`", "``").replace("\\|", "|")
         body = f".. py:data:: {name}\n   :no-typesetting:\n\n``{package}.{name}``\n\n{words}\n"
     for cls in results()[f"{package}.{name}"]:

@@ -1,7 +1,7 @@
 """Formulas as drawings: matplotlib's mathtext sets them while the site is built.
 
 Nothing is needed to read them: no script, no network, no mathematics font. They are inline SVG in
-the colour of the text, so they follow light and dark, and carry their LaTeX for screen readers.
+the color of the text, so they follow light and dark, and carry their LaTeX for screen readers.
 """
 
 from __future__ import annotations

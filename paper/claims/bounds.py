@@ -112,7 +112,7 @@ def lower_consistency(effort: Effort) -> Evidence:
         edge=(edge,),
         corrected=(level.deviation, trivial),
         correction="For losses under which predictions differ. If all predictions cost the "
-        "same, H = +∞ for every ε > 0, and Definition 3, which asks for a finite value, calls "
+        "same, H = +∞ for every ε > 0, and Definition 3, which requires a finite value, calls "
         "the surrogate inconsistent though no prediction can be wrong.",
     )
 
@@ -287,7 +287,7 @@ def lower_not_tight(effort: Effort) -> Evidence:
         edge=(edge.deviation,),
         corrected=(loose.deviation, mended.deviation),
         correction="For the mixed loss only if η < ½ and ε > η/(1−η), and for blocks of at "
-        "least two labels: otherwise H = ε²/4k, the bound itself (the paper's own formula says "
+        "least two labels: otherwise H = ε²/4k, the bound itself (the paper's own formula states "
         "so).",
     )
 

@@ -18,7 +18,7 @@ from paper.model import Deviation, Effort, Entry, Evidence, claim
 from paper.numerics import Worst, certified, distributions, printed_value, projection, relative
 
 
-def catalogue() -> list[tuple[Loss, Structure]]:
+def catalog() -> list[tuple[Loss, Structure]]:
     """Losses with full, own and too small scores."""
     mixed = Mixed((2, 2), 0.4)
     return [
@@ -46,7 +46,7 @@ def excesses(
     cover = np.vstack([rng.normal(size=(4000, F.shape[1])), theta, np.zeros((1, F.shape[1]))])
     reachable = np.unique(np.argmax(cover @ F.T, axis=1))
     task = expected[np.arange(len(q)), scores.argmax(axis=1)] - expected[:, reachable].min(axis=1)
-    # φ(f, q) = E_q (1/2k)‖f + L(:, y)‖², minimised over the span by least squares
+    # φ(f, q) = E_q (1/2k)‖f + L(:, y)‖², minimized over the span by least squares
     best = -expected @ projection(F).T
     value = np.sum(scores**2 + 2 * scores * expected, axis=1) / (2 * k)
     return task, value - np.sum(best**2 + 2 * best * expected, axis=1) / (2 * k)
@@ -63,7 +63,7 @@ def excesses(
 def excess_risk_bound(effort: Effort) -> Evidence:
     rng = effort.rng
     worst = Worst("H(δℓ) − δφ", 1e-9)
-    for loss, space in catalogue():
+    for loss, space in catalog():
         L, F = loss.matrix(), space.matrix()
         n = effort.pick(200, 2000)
         q = distributions(rng, len(L), n)
@@ -90,7 +90,7 @@ def definition(effort: Effort) -> Evidence:
     rng = effort.rng
     worst = Worst("relative deviation of H", 1e-6)
     above = Worst("finite values of H above the largest excess", 0)
-    cases = catalogue()
+    cases = catalog()
     for case in range(effort.pick(4, 30)):
         k = int(rng.integers(2, 5))
         random_loss = CostMatrix(rng.random((k, k)), rows="pred")
@@ -119,10 +119,10 @@ def definition(effort: Effort) -> Evidence:
     "certified values on a grid",
 )
 def properties(effort: Effort) -> Evidence:
-    falls = Worst("largest fall of H between neighbours", 1e-12)
+    falls = Worst("largest fall of H between neighbors", 1e-12)
     negative = Worst("−H", 0)
     zero = Worst("H(0)", 0)
-    for loss, space in catalogue():
+    for loss, space in catalog():
         H = calibration_function(loss, space)
         values = np.asarray(H(np.linspace(0, H.max_eps, effort.pick(41, 401))))
         falls.add(float(-np.diff(values).min()), f"{loss!r}, {space!r}")
@@ -167,7 +167,7 @@ def connection(effort: Effort) -> Evidence:
     rng = effort.rng
     worst = Worst("Ȟ(excess task risk) − excess surrogate risk", 1e-9)
     implication = Worst("violations of the implication", 0)
-    for loss, space in catalogue():
+    for loss, space in catalog():
         L, F = loss.matrix(), space.matrix()
         envelope = calibration_function(loss, space).envelope()
         for _ in range(effort.pick(40, 400)):
@@ -197,7 +197,7 @@ def connection(effort: Effort) -> Evidence:
 )
 def informative_envelope(effort: Effort) -> Evidence:
     worst = Worst("lower bound (ε/2)/(max ε)·H(ε/2) over the envelope", 1 + 1e-9)
-    for loss, space in catalogue():
+    for loss, space in catalog():
         H = calibration_function(loss, space)
         if H.consistency_level > 0:
             continue
@@ -224,7 +224,7 @@ def informative_envelope(effort: Effort) -> Evidence:
 )
 def level(effort: Effort) -> Evidence:
     wrong = Worst("H at the wrong sign beside the level", 0)
-    for loss, space in [*catalogue(), (Mixed((3, 3), 0.8), Blocks((3, 3)))]:
+    for loss, space in [*catalog(), (Mixed((3, 3), 0.8), Blocks((3, 3)))]:
         H = calibration_function(loss, space)
         eta = H.consistency_level
         case = f"{loss!r}, {space!r}"

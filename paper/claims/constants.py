@@ -13,7 +13,7 @@ from consistruct.guarantees import plan_table
 from consistruct.losses import CostMatrix
 from consistruct.protocols import FloatArray
 from paper.claims.exact import paper_basis
-from paper.claims.optimisation import Problem, problems
+from paper.claims.optimization import Problem, problems
 from paper.model import Deviation, Effort, Evidence, claim
 from paper.numerics import Worst, hamming_matrix, relative, residual
 
@@ -226,7 +226,7 @@ def meaning_of_m(effort: Effort) -> Evidence:
         (first.deviation,),
         "0-1 loss on 3 labels, certain labels, Lmax = 1 and 10",
         corrected=(second.deviation,),
-        correction="M² bounds it, as condition (ii) of Theorem 5 says: E‖g‖² reaches "
+        correction="M² bounds it, as condition (ii) of Theorem 5 states: E‖g‖² reaches "
         f"{first.value:.3g}·M but only {second.value:.3g}·M².",
         right_at="condition (ii) of Theorem 5",
     )
@@ -300,7 +300,7 @@ def scaling(effort: Effort) -> Evidence:
     "DM = O(k) for the 0-1 loss, O(b) for the block loss, O(log₂³k) for the Hamming loss, with "
     "κ = 1, 1 and at most log₂k + 2.",
     "D and M from singular values of the paper's F; the library's table up to 1024: the ratio "
-    "of DM to the stated order must stay bounded and settle",
+    "of DM to the stated order must stay bounded and converge",
 )
 def orders(effort: Effort) -> Evidence:
     wild = Worst("largest ratio of DM to the stated order (Q = R = 1)", 16.0)
@@ -332,7 +332,7 @@ def orders(effort: Effort) -> Evidence:
     "Hence the quadratic surrogate learns block and Hamming losses efficiently, while convergence "
     "could be slow for the 0-1 loss.",
     "growth of N* = 4D²M²/Ȟ² with k, by the paper's constants and by constants without the "
-    "needless factors (orthonormal centred basis, no √r, start at 0), at fixed Q",
+    "needless factors (orthonormal centered basis, no √r, start at 0), at fixed Q",
     expected="imprecise",
 )
 def easy_and_hard(effort: Effort) -> Evidence:
@@ -364,7 +364,7 @@ def easy_and_hard(effort: Effort) -> Evidence:
         f"ξ(QR)²/ε⁴ for Hamming (exponents {sharp['zero-one']:.2g}, {sharp['block']:.2g}, "
         f"{sharp['hamming']:.2g}): at equal Q these guarantees do not tell the three losses apart "
         "but for a factor 4. They are upper bounds on what is needed, so they do not prove the "
-        "losses equally hard. A difference may sit in Q, the norm of the functions to be learnt "
+        "losses equally hard. A difference may sit in Q, the norm of the functions to be learned "
         "(Q = k where each of k orthonormal inputs has its own label).",
     )
 
@@ -373,7 +373,7 @@ def easy_and_hard(effort: Effort) -> Evidence:
     "q-bound",
     "Section 4",
     "remark",
-    "Q ≥ Σ_c ‖q_c‖ generalises Σ_c q_c ≤ 1.",
+    "Q ≥ Σ_c ‖q_c‖ generalizes Σ_c q_c ≤ 1.",
     "random well-specified problems: R·Q ≥ Σ_c q_c(x) = 1 at every input",
 )
 def q_bound(effort: Effort) -> Evidence:

@@ -118,13 +118,13 @@ def zero_one_proof(effort: Effort) -> Evidence:
     "q_i = ⅓ + ε/2, q_j = ⅓ − ε/2, q_c = 1/(3(k−2)), f_i = f_j = ⅓, f_c = −ℓ_c is feasible and "
     "also gives ε²/4k.",
     "feasibility and objective of that point, with the printed score and with the score that "
-    "minimises the objective over f_i = f_j",
+    "minimizes the objective over f_i = f_j",
     expected="misprint",
 )
 def zero_one_remark(effort: Effort) -> Evidence:
     stated = Worst("relative deviation of the cost at the printed point from ε²/4k", 1e-9)
-    right = Worst("relative deviation with the minimising score", 1e-9)
-    score = Worst("|minimising score + ⅔|", 1e-12)
+    right = Worst("relative deviation with the minimizing score", 1e-9)
+    score = Worst("|minimizing score + ⅔|", 1e-12)
     broken = Worst("violated constraints, k ≥ 3 and ε ≤ ⅔", 1e-12)
     example = 0.0
     for k in (3, 4, 7, 30):
@@ -172,8 +172,8 @@ def gradient_remark(effort: Effort) -> Evidence:
     "remark",
     "For two classes the function equals the calibration function of the (truncated) least squares "
     "surrogates.",
-    "the calibration functions of (1 − m)² and (1 − m)₊² in the margin m, by minimisation over m, "
-    "against ε²/8; and the quadratic surrogate minimised over the mean of the two scores",
+    "the calibration functions of (1 − m)² and (1 − m)₊² in the margin m, by minimization over m, "
+    "against ε²/8; and the quadratic surrogate minimized over the mean of the two scores",
     expected="imprecise",
 )
 def binary_least_squares(effort: Effort) -> Evidence:
@@ -199,7 +199,7 @@ def binary_least_squares(effort: Effort) -> Evidence:
         edge=(equal.deviation,),
         corrected=(shape.deviation, same),
         correction="Equal up to the factor 8: they have ε², the proposition gives ε²/8 at k = "
-        "2, since the surrogate, minimised over the mean of the two scores, is (1 − m)²/8.",
+        "2, since the surrogate, minimized over the mean of the two scores, is (1 − m)²/8.",
     )
 
 

@@ -11,7 +11,7 @@ from consistruct.guarantees import plan_table, sample_complexity
 from consistruct.losses import Block, CostMatrix, Hamming, Loss, Mixed, Ordinal, ZeroOne
 from consistruct.protocols import FloatArray, IntArray
 from consistruct.structures import Blocks, Full
-from paper.claims.optimisation import CONFIDENCE, problems
+from paper.claims.optimization import CONFIDENCE, problems
 from paper.model import Deviation, Effort, Entry, Evidence, claim
 from paper.numerics import Worst, block_matrix, certified, hamming_matrix, relative
 
@@ -146,7 +146,7 @@ def needs_both(effort: Effort) -> Evidence:
     "Section 3.3",
     "remark",
     "If the surrogate is of order 1 and H has a factor 1/k, this is strong evidence that "
-    "stochastic optimisation will be difficult and learning slow.",
+    "stochastic optimization will be difficult and learning slow.",
     "the 0-1 loss: values of the surrogate, growth of N* with k by the paper's constants and by "
     "sharp ones, and draws n = S/H that the noise of the surrogate allows",
     expected="imprecise",
@@ -188,9 +188,9 @@ def exponentially_small(effort: Effort) -> Evidence:
     "Section 4, after Theorem 8",
     "remark",
     "Without constraints on the scores efficient learning is not guaranteed in the worst case, as "
-    "H scales with 1/k: the number of steps that Theorem 6 asks for grows at least like k².",
+    "H scales with 1/k: the number of steps that Theorem 6 requires grows at least like k².",
     "N* of Theorem 6 by the paper's constants for Hamming and 0-1 with free scores, doubling T; a "
-    "statement about the guarantee, not about what can be learnt",
+    "statement about the guarantee, not about what can be learned",
 )
 def not_guaranteed(effort: Effort) -> Evidence:
     least = Worst("2 − exponent of N* in k, free scores", 0.0)
@@ -229,11 +229,11 @@ def sample_reading(effort: Effort) -> Evidence:
 
 
 @claim(
-    "different-behaviour",
+    "different-behavior",
     "Section 5",
     "related work",
-    "Combined with stochastic optimisation, the surrogate here and that of one-hot output "
-    "embeddings lead to different behaviour.",
+    "Combined with stochastic optimization, the surrogate here and that of one-hot output "
+    "embeddings lead to different behavior.",
     "SGD on both from the same examples: with the paper's F and one step size, and with an "
     "orthonormal basis and steps in the right proportion",
     expected="imprecise",

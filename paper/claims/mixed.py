@@ -201,7 +201,7 @@ def moves(effort: Effort) -> Evidence:
     "mixed-full-stationary",
     "Appendix E.4, proof",
     "proof step",
-    "With f_i′ = f the minimiser is f* = (1/(s+1))(−1 − (s−1)(1 − ½(1−η)(1−ε))).",
+    "With f_i′ = f the minimizer is f* = (1/(s+1))(−1 − (s−1)(1 − ½(1−η)(1−ε))).",
     "symbolic: the derivative of the printed objective set to zero",
     expected="misprint",
 )
@@ -226,7 +226,7 @@ def stationary(effort: Effort) -> Evidence:
 
 
 def _stationary() -> dict[str, Any]:
-    """The objective of case 2 and its minimiser with f_i′ = f."""
+    """The objective of case 2 and its minimizer with f_i′ = f."""
     f, f_i, f_j = sp.symbols("f f_i f_j", real=True)
     eps, eta, s = sp.symbols("epsilon eta s", positive=True)
     half = sp.Rational(1, 2)
@@ -253,9 +253,9 @@ def _stationary() -> dict[str, Any]:
     "mixed-full-case-two",
     "Appendix E.4, proof",
     "proof step",
-    "Free minimisers f* = −½, f_i′ = ½(1+ε)(1−η) − 1, f_j′ = ½(1−ε)(1−η) − 1, their "
+    "Free minimizers f* = −½, f_i′ = ½(1+ε)(1−η) − 1, f_j′ = ½(1−ε)(1−η) − 1, their "
     "differences, and the value of the second piece.",
-    "symbolic: minimisers, the three differences, the value at the constrained minimiser; signs on "
+    "symbolic: minimizers, the three differences, the value at the constrained minimizer; signs on "
     "a grid",
     covers=(
         "eq:calibrationFunction:mixedLoss:proofSquare:case2:obj2",
@@ -448,7 +448,7 @@ def span(effort: Effort) -> Evidence:
         "2 or 3 blocks of 2 to 4 labels; η = 0.1, 0.5, 1",
         corrected=(mended.deviation,),
         correction="In the column span of the block loss matrix: that of the mixed loss is all "
-        "of R^k for η > 0, as the proof itself says.",
+        "of R^k for η > 0, as the proof itself states.",
         right_at="the proof, which has the column space of L as R^k",
     )
 

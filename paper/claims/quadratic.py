@@ -68,7 +68,7 @@ def quadratic_surrogate(effort: Effort) -> Evidence:
     "Section 4, eq. (13); Appendix B, first lemma",
     "lemma",
     "If the scores contain the columns of L, the excess of the conditional quadratic surrogate is "
-    "(1/2k)‖Fθ + Lq‖²; the minimiser is θ* = −(FᵀF)⁺FᵀLq.",
+    "(1/2k)‖Fθ + Lq‖²; the minimizer is θ* = −(FᵀF)⁺FᵀLq.",
     "the excess from its definition (least squares over θ) against the formulas of the lemma "
     "and of its proof, for singular F too; the hypothesis is needed, shown by scores without it",
     covers=(

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.stats import norm
 
 from consistruct.calibration import calibration_function
-from consistruct.calibration.lp import minimise
+from consistruct.calibration.lp import minimize
 from consistruct.losses import (
     Abstain,
     ExpectedRankUtility,
@@ -52,21 +52,21 @@ HISTORY = Entry(
     "related work",
     "For the Hamming loss on T bits the convex calibration dimension is at most T; here the scores "
     "have rank T + 1.",
-    "rank of the loss, and of the loss with its columns centred: constants do not change "
+    "rank of the loss, and of the loss with its columns centered: constants do not change "
     "decisions, so T scores suffice",
 )
 def calibration_dimension(effort: Effort) -> Evidence:
-    rank = Worst("|rank L − (T + 1)| + |rank of centred L − T|", 0)
-    wrong = Worst("decisions that change when columns are centred", 0)
+    rank = Worst("|rank L − (T + 1)| + |rank of centered L − T|", 0)
+    wrong = Worst("decisions that change when columns are centered", 0)
     for T in effort.pick((1, 2, 4), (1, 2, 4, 7)):
         L = hamming_matrix(T)
-        centred = L - L.mean(axis=0)
-        ranks = [int(np.linalg.matrix_rank(one)) for one in (L, centred)]
+        centered = L - L.mean(axis=0)
+        ranks = [int(np.linalg.matrix_rank(one)) for one in (L, centered)]
         rank.add(abs(ranks[0] - T - 1) + abs(ranks[1] - T), f"T = {T}")
         rank.add(abs(Hamming(T).score_space.rank - T - 1), f"T = {T}, library")
         q = distributions(effort.rng, 2**T, 40)
         best = q @ L.T
-        chosen = best[np.arange(40), (q @ centred.T).argmin(axis=1)]
+        chosen = best[np.arange(40), (q @ centered.T).argmin(axis=1)]
         wrong.add(float(np.sum(chosen > best.min(axis=1) + 1e-12)), f"T = {T}")
     return Evidence((rank.deviation, wrong.deviation), f"T up to {effort.pick(4, 7)}")
 
@@ -136,13 +136,13 @@ def hinge_risk(
             program.append(np.concatenate([row, np.zeros(k)]))
             limits.append(float(limit))
     bounds = [(0.0, 0.0)] + [(None, None)] * (2 * k - 1)  # scores are free up to a constant
-    answer = minimise(
+    result = minimize(
         np.concatenate([np.zeros(k), q]),
         A_ub=np.array(program),
         b_ub=np.array(limits),
         bounds=bounds,
     )
-    return answer.value
+    return result.value
 
 
 def grid_distributions(n: int) -> FloatArray:
@@ -316,7 +316,7 @@ def _chances(f: FloatArray) -> FloatArray:
     "The calibration functions of binary surrogates differ in shape but have roughly similar "
     "constants.",
     "hinge ε, squared and truncated ε², exponential 1 − √(1−ε²), logistic ½[(1+ε)log(1+ε) + "
-    "(1−ε)log(1−ε)], by minimisation over the margin; all between ε²/2 and ε",
+    "(1−ε)log(1−ε)], by minimization over the margin; all between ε²/2 and ε",
 )
 def binary_functions(effort: Effort) -> Evidence:
     m = np.linspace(-12, 12, effort.pick(24001, 240001))
@@ -340,7 +340,7 @@ def binary_functions(effort: Effort) -> Evidence:
 
 
 @claim(
-    "ordinal-normalised",
+    "ordinal-normalized",
     "Section 5",
     "related work",
     "Calibration functions for ordinal regression have at best a factor 1/k once the surrogate is "
@@ -348,7 +348,7 @@ def binary_functions(effort: Effort) -> Evidence:
     "all-threshold surrogate with the squared, exponential and logistic loss, absolute error: a "
     "distribution on two adjacent classes moves one threshold only, so H ≤ (binary function)/(k−1)",
 )
-def ordinal_normalised(effort: Effort) -> Evidence:
+def ordinal_normalized(effort: Effort) -> Evidence:
     worst = Worst("|excess·(k−1) − binary function| at that distribution", 1e-4)
     m = np.linspace(-8, 8, effort.pick(8001, 80001))
     eps = 0.5
@@ -436,7 +436,7 @@ def _embedding(L: FloatArray, X: FloatArray, y: FloatArray, penalty: float) -> F
     "identical-predictors",
     "Section 5",
     "related work",
-    "Minimising the empirical quadratic surrogate and regressing output embeddings give identical "
+    "Minimizing the empirical quadratic surrogate and regressing output embeddings give identical "
     "predictors.",
     "both in closed form on random data, decoded on new inputs: without a penalty, with λ‖W‖² "
     "for a skewed basis, and with the penalty λ·tr(WᵀḠW)",
@@ -472,7 +472,7 @@ def identical(effort: Effort) -> Evidence:
         "Hamming (3 bits), ordinal (6), mixed (3×2); 60 examples, 40 new inputs",
         edge=(skewed.deviation,),
         corrected=(plain.deviation, mended.deviation),
-        correction="Without regularisation, with the penalty λ·tr(WᵀḠW), or where all non-zero "
+        correction="Without regularization, with the penalty λ·tr(WᵀḠW), or where all non-zero "
         f"eigenvalues of Ḡ are equal. With λ‖W‖² and a skewed basis up to {skewed.value:g} of {n} "
         "predictions differ.",
     )

@@ -81,9 +81,9 @@ def _functions() -> dict[str, tuple[Any, Any, Any, Any]]:
     "Appendix C, theorem on sufficient conditions",
     "theorem",
     "Φ_{a,b} is consistent if a, b are convex and differentiable; c·a + b is bounded below with a "
-    "unique minimiser, finite or infinite, for all c in [0, Lmax]; a and b′/a′ strictly increase.",
+    "unique minimizer, finite or infinite, for all c in [0, Lmax]; a and b′/a′ strictly increase.",
     "certified H of members that meet the conditions; a pair (a, b) that meets all of them, proved "
-    "symbolically, with the minimiser −∞ for every c",
+    "symbolically, with the minimizer −∞ for every c",
     expected="imprecise",
     covers=(
         "th:abConsist",
@@ -101,7 +101,7 @@ def theorem(effort: Effort) -> Evidence:
             H = calibration_function(loss, "full", surrogate=name)
             for eps in (0.3, 0.8):
                 stated.add(float(not H(eps) > 0), f"{name}, {loss!r}")
-    missing = _minimiser_at_infinity()
+    missing = _minimizer_at_infinity()
     # scores −t, and −t + 1 for a wrong label: the excess vanishes while the label stays wrong
     L, q = 1 - np.eye(3), np.array([1.0, 0.0, 0.0])
     f = np.array([-300.0, -299.0, -300.0])
@@ -127,14 +127,14 @@ def theorem(effort: Effort) -> Evidence:
         "quadratic, logistic, exponential; a = e^f, b = e^2f",
         edge=(edge,),
         corrected=corrected,
-        correction="The minimiser must be finite for 0 < c < Lmax (−b′/a′ takes every value "
-        "there). a = e^f and b = e^2f meet every printed condition, with the unique minimiser "
+        correction="The minimizer must be finite for 0 < c < Lmax (−b′/a′ takes every value "
+        "there). a = e^f and b = e^2f meet every printed condition, with the unique minimizer "
         f"−∞ for all c, and order nothing: an excess surrogate risk of {excess:.0e} goes with "
         f"an excess task risk of {lost:g}, so H = 0. Convexity is needed of c·a + b only.",
     )
 
 
-def _minimiser_at_infinity() -> Deviation:
+def _minimizer_at_infinity() -> Deviation:
     """a = e^f, b = e^2f meet the printed conditions: each proved symbolically."""
     f, c = sp.Symbol("f", real=True), sp.Symbol("c", nonnegative=True)
     a, b = sp.exp(f), sp.exp(2 * f)
@@ -178,16 +178,16 @@ def examples_conditions(effort: Effort) -> Evidence:
 
 
 @claim(
-    "ab-minimisers",
+    "ab-minimizers",
     "Appendix C",
     "formula",
-    "The minimisers f*(ℓ) of the three examples: −ℓ; ½log(1 − ℓ/Lmax) − ½log(ℓ/Lmax); "
+    "The minimizers f*(ℓ) of the three examples: −ℓ; ½log(1 − ℓ/Lmax) − ½log(ℓ/Lmax); "
     "log(1 − ℓ/Lmax) − log(ℓ/Lmax).",
     "symbolic: ℓa′ + b′ = 0 at the printed point, second derivative positive",
 )
-def minimisers(effort: Effort) -> Evidence:
+def minimizers(effort: Effort) -> Evidence:
     f = sp.Symbol("f", real=True)
-    wrong = Worst("|ℓa′ + b′| at the printed minimiser", 1e-12)
+    wrong = Worst("|ℓa′ + b′| at the printed minimizer", 1e-12)
     flat = Worst("second derivative not positive there", 0)
     for top in (1.0, 2.5):
         for name, (a, b, star) in paper_examples(top).items():
@@ -206,7 +206,7 @@ def minimisers(effort: Effort) -> Evidence:
     "Appendix C",
     "remark",
     "The surrogates are order-preserving: optimal scores are ordered against expected losses.",
-    "minimisers for random distributions, ties and zero losses included",
+    "minimizers for random distributions, ties and zero losses included",
 )
 def order_preserving(effort: Effort) -> Evidence:
     rng = effort.rng

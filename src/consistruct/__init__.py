@@ -47,7 +47,7 @@ __all__ = [
     "surrogates",
 ]
 
-# everything on first use: whoever asks for a loss does not wait for scikit-learn and the solvers
+# everything on first use: whoever requests a loss does not wait for scikit-learn and the solvers
 _LAZY = {
     "advise": ("consistruct.guarantees", "advise"),
     "calibration": ("consistruct.calibration", None),
@@ -91,7 +91,7 @@ def _installed_version() -> str:
         return "0+unknown"
 
 
-if not _typing.TYPE_CHECKING:  # type checkers know the names above, and find misspelt ones
+if not _typing.TYPE_CHECKING:  # type checkers know the names above, and find misspelled ones
 
     def __getattr__(name: str) -> _typing.Any:
         if name == "__version__":

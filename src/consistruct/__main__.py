@@ -12,7 +12,7 @@ REPEATS = hasattr(signal, "setitimer")  # not on Windows
 
 
 def main() -> None:
-    """Entry point; Ctrl-C while the program is still being imported is told like any other."""
+    """Entry point; Ctrl-C while the program is still being imported is reported like any other."""
     if REPEATS:
         sys.unraisablehook = _interrupt_again
         signal.signal(signal.SIGALRM, _interrupted)
@@ -21,7 +21,7 @@ def main() -> None:
             from consistruct.cli import main as program
 
             program()
-        finally:  # all is done and told
+        finally:  # all is done and reported
             signal.signal(signal.SIGINT, signal.SIG_IGN)
             if REPEATS:
                 signal.signal(signal.SIGALRM, signal.SIG_IGN)

@@ -1,4 +1,4 @@
-"""How much may be asked for from outside: sizes in specs, in data files and in model files.
+"""How much may be requested from outside: sizes in specs, in data files and in model files.
 
 A loss spec, a data file and a model file can come from anyone, and a few bytes of each can name
 more than any machine holds. The parsers and readers look here before they build anything; the
@@ -30,7 +30,7 @@ class SpecBudget:
     nesting : int
         Losses inside losses, as in ``partial-labels:infimum:…``.
     digits : int
-        Of one number. Closed forms take classes without listing them, so no more is asked.
+        Of one number. Closed forms take classes without listing them, so no more is requested.
     blocks : int
         Blocks of classes.
     separable_width : int
@@ -112,7 +112,7 @@ def unreadable_table(path: str | Path) -> str | None:
     try:
         size = Path(path).stat().st_size
     except (OSError, ValueError):
-        return None  # opening it says more
+        return None  # opening it reports more
     if size > FILES.table_bytes:
         return f"it has {size} bytes, and at most {FILES.table_bytes} are read"
     return None

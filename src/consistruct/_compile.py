@@ -1,6 +1,6 @@
 """One place that knows Numba: compiled loops, cached on disk, free of the interpreter lock.
 
-Numba takes a quarter of a second to import, longer than most answers. It is imported when the first
+Numba takes a quarter of a second to import, longer than most calls. It is imported when the first
 loop runs, not when it is defined.
 """
 

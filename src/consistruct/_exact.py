@@ -136,7 +136,7 @@ def combination_or_direction(
     strict ones and ≤ 0 for all. Returns (λ, None) or (None, θ). Simplex method with Bland's rule.
     """
     n, width = len(rows), len(rows[0])
-    # maximise Σ_strict λ subject to Σ λ_d a_d = 0 (artificial variables) and Σ_strict λ + s = 1
+    # maximize Σ_strict λ subject to Σ λ_d a_d = 0 (artificial variables) and Σ_strict λ + s = 1
     size = n + 1
     T = [[rows[d][a] for d in range(n)] + [0, 0] for a in range(width)]
     T.append([int(flag) for flag in strict] + [1, 1])

@@ -1,6 +1,6 @@
 """Small pieces of HTML for notebooks: cards, tables and line drawings.
 
-Every text is escaped. Letters and lines take the colour of their surroundings, so that a card is
+Every text is escaped. Letters and lines take the color of their surroundings, so that a card is
 readable in light and dark notebooks without knowing which it is in.
 """
 

@@ -84,7 +84,7 @@ class Member:
         return _rebuild, (type(self), {field.name: getattr(self, field.name) for field in fields})
 
     def _set(self, **values: object) -> None:
-        """Store normalised fields; to be called from ``__post_init__`` only."""
+        """Store normalized fields; to be called from ``__post_init__`` only."""
         for name, value in values.items():
             object.__setattr__(self, name, value)
 

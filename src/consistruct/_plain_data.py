@@ -2,7 +2,8 @@
 
 JSON follows from the fields and their type hints, both ways.
 Tuples become lists and are tuples again after reading; keys of dicts become strings, dataclasses
-objects. A field that is written in another way says so in its hint, as ``Annotated[int, Form(…)]``.
+objects. A field that is written in another way states it in its hint, as ``Annotated[int,
+Form(…)]``.
 """
 
 from __future__ import annotations

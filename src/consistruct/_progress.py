@@ -1,8 +1,9 @@
 """Bars for work that takes longer than two seconds, in a terminal or a notebook, and nowhere else.
 
-Whoever starts long work says so (`showing`); whoever loops inside says how far it is (`advance`).
-Of nested ones the outermost is shown: its bar counts, the inner loops only tell what they are at.
-Where the output is no terminal and no notebook, in workers and in threads nothing is shown.
+Whoever starts long work reports it (`showing`); whoever loops inside reports how far it is
+(`advance`). Of nested ones the outermost is shown: its bar counts, the inner loops only tell what
+they are at. Where the output is no terminal and no notebook, in workers and in threads nothing is
+shown.
 """
 
 from __future__ import annotations
@@ -106,7 +107,7 @@ class _Notebook(_Display):
         self.running = False
 
     def html(self) -> str:
-        """Colours and letters are those of the notebook, light or dark."""
+        """Colors and letters are those of the notebook, light or dark."""
         share = f' value="{self.done}" max="{self.total}"' if self.total else ""
         count = f" {self.done} of {self.total}," if self.total else ""
         seconds = time.monotonic() - self.started

@@ -73,8 +73,8 @@ def cores() -> int:
 def workers(n_jobs: int | None) -> int:
     """Return how many workers may run for `n_jobs`: 1 within a worker, never more than `cores`.
 
-    None means 1 unless joblib's ``parallel_config`` says otherwise. Negative numbers count from the
-    cores, or from OMP_NUM_THREADS where that is less, which joblib sets in its own processes.
+    None means 1 unless joblib's ``parallel_config`` states otherwise. Negative numbers count from
+    the cores, or from OMP_NUM_THREADS where that is less, which joblib sets in its own processes.
 
     >>> workers(None), 1 <= workers(-1) <= cores()
     (1, True)
@@ -83,13 +83,13 @@ def workers(n_jobs: int | None) -> int:
     from joblib.parallel import get_active_backend
 
     backend, _ = get_active_backend()
-    asked = int(joblib.effective_n_jobs(n_jobs))
+    requested = int(joblib.effective_n_jobs(n_jobs))
     if not type(backend).__module__.startswith("joblib._parallel_backends"):
-        return asked  # workers on other machines, such as Dask's
+        return requested  # workers on other machines, such as Dask's
     if backend.nesting_level:
         return 1
     allowed = cores() if n_jobs is None or n_jobs > 0 else min(cores(), _openmp_setting())
-    return max(1, min(asked, allowed))
+    return max(1, min(requested, allowed))
 
 
 def _openmp_setting() -> int:

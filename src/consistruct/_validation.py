@@ -1,4 +1,4 @@
-"""Checks of user input: each message says what was given, what is allowed and what to do.
+"""Checks of user input: each message states what was given, what is allowed and what to do.
 
 At the end what an array may be: sparse, or a tensor.
 """
@@ -34,6 +34,7 @@ __all__ = [
     "check_scores",
     "check_settings",
     "check_theta",
+    "check_unused_params",
     "check_weights",
     "integer_labels",
     "is_sparse",
@@ -42,7 +43,6 @@ __all__ = [
     "read_integer",
     "read_number",
     "refuse_all_forbidden",
-    "refuse_idle",
     "single_alpha",
     "to_dense",
 ]
@@ -270,7 +270,7 @@ def check_embedding(values: ArrayLike, name: str = "F") -> FloatArray:
 
 
 def check_measure(values: ArrayLike, n_labels: int) -> FloatArray:
-    """Return a reference measure: one positive weight per label, normalised to sum to one."""
+    """Return a reference measure: one positive weight per label, normalized to sum to one."""
     weights = np.asarray(values)
     if weights.dtype.kind not in "iuf":
         raise TypeError(f"measure must contain numbers, got dtype {weights.dtype}")
@@ -285,7 +285,7 @@ def check_measure(values: ArrayLike, n_labels: int) -> FloatArray:
             "measure must be finite and positive on every label: consistency needs full support"
         )
     total = float(weights.sum())
-    # a normalised measure stays as it is, bit for bit: members are rebuilt from their own fields
+    # a normalized measure stays as it is, bit for bit: members are rebuilt from their own fields
     if abs(total - 1.0) <= n_labels * float(np.finfo(np.float64).eps):
         return weights
     return np.asarray(weights / total)
@@ -335,7 +335,7 @@ def check_alpha(alpha: object) -> float | FloatArray | None:
     return check_number(alpha, "alpha", low=0.0)
 
 
-def refuse_idle(model: object, where: str, used: bool, names: Iterable[str]) -> None:
+def check_unused_params(model: object, where: str, used: bool, names: Iterable[str]) -> None:
     """Raise if settings differ from their defaults though nothing uses them: none is ignored.
 
     Parameters
@@ -381,7 +381,7 @@ def check_theta(theta: ArrayLike, width: int, name: str = "theta") -> FloatArray
 
 
 def check_scores(array: NDArray[Any], name: str, *, first_row: int = 0) -> None:
-    """Refuse NaN and +inf (−inf forbids a label); cheap when all is finite."""
+    """Refuse NaN and +inf (−inf forbids a label); fast when all is finite."""
     # A sum is finite only if every term is: one pass and no temporary in the usual case.
     with np.errstate(invalid="ignore", over="ignore"):
         if array.size == 0 or np.isfinite(array.sum()):

@@ -256,7 +256,7 @@ def _compiled() -> None:
 
 
 def _learning() -> None:
-    """Two groups far apart are told apart, and a model file gives the same answers."""
+    """Two groups far apart are distinguished, and a model file gives the same answers."""
     from consistruct.learning import TaskLossClassifier, load, models, save
 
     rng = np.random.default_rng(0)

@@ -1,4 +1,4 @@
-"""Errors of the package: each says what was given, what is allowed and what to do.
+"""Errors of the package: each states what was given, what is allowed and what to do.
 
 All of them are `ValueError`s (or `TypeError`s where Python expects one), so that a caller who
 knows only the standard exceptions catches them too.
@@ -38,7 +38,7 @@ class ConsistructError(ValueError):
 
 
 class TooManyLabelsError(ConsistructError):
-    """A dense or enumerated object was asked for over too many labels.
+    """A dense or enumerated object was requested over too many labels.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ class TooManyLabelsError(ConsistructError):
     limit : int
         Largest number that is allowed.
     what : str
-        What was asked for, as the subject of the sentence.
+        What was requested, as the subject of the sentence.
     instead : str
         The structured alternative, as an instruction.
     """

@@ -7,7 +7,7 @@ Ridge(alpha=0.1, features='linear')
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-from consistruct.learning.models import LeftOut, TargetModel
+from consistruct.learning.models import OutOfFold, TargetModel
 
 if _TYPE_CHECKING:
     from consistruct.learning.models import (
@@ -23,7 +23,7 @@ if _TYPE_CHECKING:
         Stack,
         Torch,
     )
-else:  # type checkers know the names above, and find misspelt ones
+else:  # type checkers know the names above, and find misspelled ones
     from consistruct.learning.models import __getattr__  # noqa: F401
 
 __all__ = [
@@ -31,8 +31,8 @@ __all__ = [
     "Chain",
     "Costs",
     "Items",
-    "LeftOut",
     "Linear",
+    "OutOfFold",
     "Prepared",
     "Probabilities",
     "Regressor",

@@ -2,7 +2,7 @@
 
 A prediction has an embedding, a true label has a target, the score space has a Gram operator and
 decodes. Everything else (surrogates, Bayes decisions, calibration, learning) is written against
-these few methods and never sees a k × k matrix unless it asks for one.
+these few methods and never sees a k × k matrix unless it requests one.
 
 Required methods stand first. The protocols below the line "optional capabilities" have one or two
 methods each; code that needs one checks for it with `isinstance` and raises
@@ -173,7 +173,7 @@ class TaskLoss(Protocol):
 
 
 class Surrogate(Protocol):
-    """A convex function of θ whose minimiser decodes to the Bayes decision of the loss."""
+    """A convex function of θ whose minimizer decodes to the Bayes decision of the loss."""
 
     @property
     def loss(self) -> TaskLoss: ...

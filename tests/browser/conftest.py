@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-ARTEFACTS = ROOT / "test-artefacts"
+ARTEFACTS = ROOT / "test-artifacts"
 FLAGS = (
     "--no-sandbox",
     "--disable-gpu",

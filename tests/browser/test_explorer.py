@@ -101,7 +101,7 @@ BAD_SPECS = {
 }
 
 
-def test_bad_specs_are_told_and_mended(explorer):
+def test_bad_specs_are_reported_and_mended(explorer):
     page = explorer()
     for spec, message in BAD_SPECS.items():
         page.locator("[name=spec]").fill(spec)
@@ -309,10 +309,10 @@ def test_light_and_dark(explorer, keep):
 
 
 def contrast(one, other):
-    """Contrast ratio of two colours, as WCAG 2 defines it."""
+    """Contrast ratio of two colors, as WCAG 2 defines it."""
 
-    def luminance(colour):
-        values = [int(value) / 255 for value in re.findall(r"\d+", colour)[:3]]
+    def luminance(color):
+        values = [int(value) / 255 for value in re.findall(r"\d+", color)[:3]]
         linear = [v / 12.92 if v <= 0.04045 else ((v + 0.055) / 1.055) ** 2.4 for v in values]
         return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 

@@ -27,7 +27,7 @@ def give(page, content, name="costs.csv"):
     )
 
 
-def test_a_cost_matrix_is_analysed_in_its_names(explorer, keep):
+def test_a_cost_matrix_is_analyzed_in_its_names(explorer, keep):
     page = matrix_page(explorer)
     give(page, GOOD)
     note = page.locator("[data-part=upload-note]").filter(has_text="3 predictions × 3 true labels")
@@ -41,7 +41,7 @@ def test_a_cost_matrix_is_analysed_in_its_names(explorer, keep):
     keep(page, "explorer-matrix")
 
 
-def test_rows_are_asked_for_and_never_guessed(explorer):
+def test_rows_are_requested_and_never_guessed(explorer):
     page = matrix_page(explorer)
     give(page, "0,1\n10,0")
     page.locator(".error").filter(has_text="“Its rows are”").wait_for()
@@ -51,7 +51,7 @@ def test_rows_are_asked_for_and_never_guessed(explorer):
     assert page.locator(".error").is_hidden()
 
 
-def test_a_metric_is_analysed_at_a_confusion_that_is_typed(explorer, keep):
+def test_a_metric_is_analyzed_at_a_confusion_that_is_typed(explorer, keep):
     page = explorer()
     page.locator("[name=kind]").select_option("metric")
     page.locator("[name=metric]").select_option("g-mean")
@@ -134,7 +134,7 @@ HOSTILE = {
 }
 
 
-def test_hostile_files_are_told_and_the_server_goes_on(explorer, keep):
+def test_hostile_files_are_reported_and_the_server_goes_on(explorer, keep):
     page = matrix_page(explorer)
     error = page.locator(".error")
     for name, (content, message) in HOSTILE.items():

@@ -55,7 +55,7 @@ def test_learning_reports_open_in_light_dark_and_on_a_phone(learned, open_page, 
 def test_a_report_opens_without_network(written, open_page, keep, scheme):
     page = open_page(written.as_uri(), color_scheme=scheme)
     page.locator(".main-svg").first.wait_for()
-    page.wait_for_timeout(500)  # whatever it might still ask for
+    page.wait_for_timeout(500)  # whatever it might still request
     assert page.locator("main section").count() >= 6
     assert "<img src=x" in page.locator("main").inner_text()
     assert page.locator("main img").count() == 0
@@ -93,15 +93,15 @@ def test_cards_are_readable_in_both_themes(open_page, keep, tmp_path, scheme):
         cs.losses.CostMatrix([[0, 5], [1, 0]], names, names, rows="pred")._repr_html_(),
         cs.calibration_function(cs.losses.Hamming(4))._repr_html_(),
     ]
-    colours = {"light": "#fff;color:#111", "dark": "#111;color:#eee"}[scheme]
+    colors = {"light": "#fff;color:#111", "dark": "#111;color:#eee"}[scheme]
     file = tmp_path / "cards.html"
-    text = f'<meta charset="utf-8"><body style="background:{colours}">{"".join(parts)}</body>'
+    text = f'<meta charset="utf-8"><body style="background:{colors}">{"".join(parts)}</body>'
     file.write_text(text, encoding="utf-8")
     page = open_page(file.as_uri())
     assert page.locator("img").count() == 0
     body = page.evaluate("getComputedStyle(document.body).color")
     for cell in page.locator("td, th, svg text").all():
-        colour = "e => getComputedStyle(e)[e.tagName === 'text' ? 'fill' : 'color']"
-        assert cell.evaluate(colour) == body
+        color = "e => getComputedStyle(e)[e.tagName === 'text' ? 'fill' : 'color']"
+        assert cell.evaluate(color) == body
     assert page.locator("svg polyline").count() == 1
     keep(page, f"cards-{scheme}")

@@ -19,7 +19,7 @@ SHARES = (1e-9, 1e-7, 1e-5, 1e-3, 0.05, 0.3, 0.5, 0.8, 0.95, 1.0)
 
 
 def problem(seed):
-    """L (k, m), F (k, r) or None, μ (k,) or None, and the share of max_eps that is asked for."""
+    """L (k, m), F (k, r) or None, μ (k,) or None, and the share of max_eps that is requested."""
     rng = generator(14, seed)
     k = int(rng.choice([2, 3, 3, 4, 4, 5, 6]))
     m = int(rng.choice([1, 2, 3, 3, 4, 5] if k < 6 else [2, 3, 4]))

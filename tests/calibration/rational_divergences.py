@@ -71,9 +71,9 @@ def divergence_value(surrogate, decoding, L, eps):
         corners = vertices([order[c] for c in others], m)
         if not corners:
             continue
-        centre = [sum(x) / len(corners) for x in zip(*corners, strict=True)]
-        ties = [c for c in others if c < j and dot(order[c], centre) == 0]
-        if ties or (surrogate == "log" and min(centre) == 0):
+        center = [sum(x) / len(corners) for x in zip(*corners, strict=True)]
+        ties = [c for c in others if c < j and dot(order[c], center) == 0]
+        if ties or (surrogate == "log" and min(center) == 0):
             continue  # equal labels go to the smallest number; the log loss needs p > 0
         for i in others:
             if max(gaps[i]) < eps:

@@ -1,4 +1,4 @@
-"""The definition of H solved by an independent modelling layer, nothing of the engine in it."""
+"""The definition of H solved by an independent modeling layer, nothing of the engine in it."""
 
 from __future__ import annotations
 

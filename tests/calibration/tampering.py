@@ -324,8 +324,8 @@ def _order_loss(loss, order, true_label):
         gain = [Fraction(loss["gains"][y]) for y in true_label]
         d = [Fraction(x) for x in loss["discount"]]
         best = sum(a * b for a, b in zip(sorted(gain, reverse=True), d, strict=True))
-        if loss["normaliser"] is not None:
-            best = Fraction(loss["normaliser"])
+        if loss["normalizer"] is not None:
+            best = Fraction(loss["normalizer"])
         return 1 - sum(gain[i] * d[place[i]] for i in range(n)) / best if any(gain) else Fraction(0)
     if name == "rho":
         return Fraction(3 * sum((place[i] - true_label.index(i)) ** 2 for i in range(n)), n**3 - n)

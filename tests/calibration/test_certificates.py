@@ -118,7 +118,7 @@ def test_under_its_distribution_the_predicted_label_is_worse_by_eps(certificates
     assert gap >= float(certificate.eps) - 1e-9
 
 
-def test_every_kind_says_under_which_distribution_it_holds():
+def test_every_kind_states_under_which_distribution_it_holds():
     silent = [
         cls
         for cls in KINDS.values()
@@ -257,7 +257,7 @@ def test_unpredictable_labels_are_refused():
 
 
 def test_multipliers_matter():
-    # Theorem 7 does not settle squared distances in the middle of the range: 3.2 against 3.94
+    # Theorem 7 does not decide squared distances in the middle of the range: 3.2 against 3.94
     matrix = (np.arange(5)[:, None] - np.arange(5)) ** 2.0
     certificate: Any = calibration_function(CostMatrix(matrix, rows="pred"), "full").certificate(
         8.0
@@ -289,7 +289,7 @@ def test_multipliers_of_orbits_matter(certificates):
         replace(certificate, points=negative).check()
 
 
-def test_hamming_orbits_cannot_be_left_out(certificates):
+def test_hamming_orbits_cannot_be_omitted(certificates):
     certificate = certificates["hamming"]
     fewer = dict(list(certificate.x.items())[1:])
     with pytest.raises(CertificateError, match="no bound is given for pairs that differ in 5"):
@@ -410,9 +410,9 @@ def test_checkers_run_alone_and_agree(certificates, name, tmp_path):
     assert run_alone(certificate.kind, path) == (0, "proved\n")
     forged = replace(certificate, lower=float(certificate.upper) * 1.01)
     path.write_text(forged.to_json(), encoding="utf-8")
-    code, said = run_alone(certificate.kind, path)
+    code, stated = run_alone(certificate.kind, path)
     assert code == 1
-    assert said.startswith("refused: ")
+    assert stated.startswith("refused: ")
     path.write_text("{", encoding="utf-8")
     assert run_alone(certificate.kind, path)[0] == 2
 

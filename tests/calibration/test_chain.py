@@ -1,4 +1,4 @@
-"""Hamming loss with binary chain scores: flows, the dynamic programme, and its certificates."""
+"""Hamming loss with binary chain scores: flows, the dynamic program, and its certificates."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from consistruct import calibration_function
 from consistruct.calibration.methods.orbits.chain import ChainFlow, balanced, flow_value, snapped
 from consistruct.calibration.methods.orbits.chain_bounds import chain_bounds, pair_bound
 from consistruct.calibration.proofs import from_json
-from consistruct.calibration.proofs.checkers.chain import programme
+from consistruct.calibration.proofs.checkers.chain import program
 from consistruct.exceptions import CertificateError
 from consistruct.losses import CostMatrix, Hamming
 from consistruct.report import calibration_report
@@ -95,7 +95,7 @@ def test_random_lengths_and_accuracies_are_certified():
         assert found.upper - found.lower <= found.upper / 10**6
 
 
-# --- the dynamic programme ---
+# --- the dynamic program ---
 
 
 def lagrangian(differs, nu):
@@ -113,9 +113,9 @@ def lagrangian(differs, nu):
 
 
 @pytest.mark.parametrize("nu", [0.25, 0.8125, 1.0])
-def test_the_programme_minimises_over_all_patterns(nu):
+def test_the_program_minimizes_over_all_patterns(nu):
     T = 5
-    exact, rounded = programme(T, T, Fraction(nu)), chain_bounds(T, T, nu)
+    exact, rounded = program(T, T, Fraction(nu)), chain_bounds(T, T, nu)
     for n in range(T + 1):
         patterns = [[t not in agree for t in range(T)] for agree in combinations(range(T), n)]
         value = min(lagrangian(pattern, nu) for pattern in patterns)
@@ -125,7 +125,7 @@ def test_the_programme_minimises_over_all_patterns(nu):
 
 @pytest.mark.parametrize(("T", "nu"), [(9, 0.625), (12, 1.0), (14, 0.9375)])
 def test_integers_stay_below_fractions(T, nu):
-    pairs = zip(chain_bounds(T, 5, nu), programme(T, 5, Fraction(nu)), strict=True)
+    pairs = zip(chain_bounds(T, 5, nu), program(T, 5, Fraction(nu)), strict=True)
     for rounded, exact in pairs:
         assert rounded <= exact <= rounded + Fraction(1, 10**6)
 

@@ -244,7 +244,7 @@ def test_labels_of_other_shapes_keep_their_names():
     assert all(isinstance(label, tuple) and len(label) == 3 for label in point.pair)
 
 
-def test_the_report_says_how_much_easier():
+def test_the_report_states_how_much_easier():
     H = calibration_function(ZeroOne(5), distributions="noise:0.1")
     report = calibration_report(H, at=0.08)
     assert CalibrationReport.from_dict(json.loads(json.dumps(report.as_dict()))) == report

@@ -32,7 +32,7 @@ def lower_hull(x, y, at):
 
 
 def random_pieces(seed):
-    """Convex quadratics on neighbouring intervals that never fall and may jump up."""
+    """Convex quadratics on neighboring intervals that never fall and may jump up."""
     rng = np.random.default_rng(seed)
     edges = np.cumsum(rng.exponential(size=rng.integers(2, 7)))
     pieces: list[Any] = []
@@ -185,11 +185,11 @@ def test_values_are_refined_where_they_count(seed):
     pieces = random_pieces(seed + 300)
     end = pieces[-1].high
     exact = Envelope(as_rows(pieces), end)
-    asked = 0
+    requested = 0
 
     def values(x):
-        nonlocal asked
-        asked += len(x)
+        nonlocal requested
+        requested += len(x)
         found = [next((p(e) for p in pieces if e <= p.high), math.inf) for e in x.tolist()]
         return np.array(found), np.array(found)
 
@@ -203,8 +203,8 @@ def test_values_are_refined_where_they_count(seed):
         assert envelope(eps) <= true_value * (1 + 1e-12) + 1e-15
         assert envelope(eps) * (1 + gap) >= true_value * (1 - 1e-12)
         # a long straight part of H touches the line everywhere: it may use up the values
-        assert gap <= 0.005 or (asked > 512 and gap < 0.02)
-    assert asked < 1200
+        assert gap <= 0.005 or (requested > 512 and gap < 0.02)
+    assert requested < 1200
 
 
 def test_loose_values_leave_a_gap_that_is_stated():

@@ -281,7 +281,7 @@ def example():
     return L, curve
 
 
-def test_a_dual_point_proves_the_minimising_pair_by_hand(example):
+def test_a_dual_point_proves_the_minimizing_pair_by_hand(example):
     L, curve = example
     for position in np.flatnonzero((curve.eps > 0) & (curve.eps <= curve.max_eps)):
         i, j = curve.pair[position]

@@ -80,10 +80,10 @@ def test_exact_scores_are_those_of_the_package(loss, space):
 
 
 # others take minutes in fractions; tests/long/test_tampered.py has all of them
-CHEAP = [member for member in NEVER_LISTED if member not in (PairwiseDisagreement(3, 3), (2, 3))]
+FAST = [member for member in NEVER_LISTED if member not in (PairwiseDisagreement(3, 3), (2, 3))]
 
 
-@pytest.mark.parametrize("member", CHEAP, ids=repr)
+@pytest.mark.parametrize("member", FAST, ids=repr)
 def test_the_true_value_lies_between_the_ends(member):
     method = never_listed(member)
     proof: Any = method.certificate(0.5 * method.max_eps)
@@ -102,7 +102,7 @@ def test_the_true_value_lies_between_the_ends(member):
 
 
 def test_values_that_floats_could_not_give():
-    """Discounts of 2^-15 between neighbours: the upper end used to be infinite."""
+    """Discounts of 2^-15 between neighbors: the upper end used to be infinite."""
     H = calibration_function(ExpectedRankUtility(40))
     low, high = H.interval(0.5)
     assert high - low <= 1e-6 * high

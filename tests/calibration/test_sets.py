@@ -151,7 +151,7 @@ def test_tampered_certificates_are_refused(proof, name):
 def test_rounding_is_repaired_and_forgery_costs(proof):
     flat = replace(proof, layers=tuple((0.0,) * 5 for _ in proof.layers))
     with pytest.raises(CertificateError, match="not attained"):
-        flat.check()  # v = 0 lets i win: the repair is dear
+        flat.check()  # v = 0 lets i win: the repair is expensive
     data = json.loads(proof.to_json())
     for broken in ({**data, "more": 1}, {k: v for k, v in data.items() if k != "cells"}):
         with pytest.raises(CertificateError):

@@ -88,7 +88,7 @@ def test_wrong_words_are_one_line_and_exit_code_2(consistruct, tmp_path, command
     assert err.startswith("consistruct: ")
     assert err.count("\n") == 1
     assert "Traceback" not in err
-    assert len(err) > 30  # says something
+    assert len(err) > 30  # states something
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -29,12 +29,12 @@ def test_a_genuine_certificate(certificate, tmp_path):
     assert done.exit_code == 0
     assert done.stdout.startswith("proved: H(ε) in [")
     assert "ε = 3/2 (= 1.5)" in done.stdout
-    told = json.loads(run(path, "--json").stdout)
-    assert told["verdict"] == "proved"
-    assert (told["eps"], told["kind"]) == ("3/2", "listed")
-    assert told["interval"] == [certificate.lower, certificate.upper]
-    assert Fraction(told["lower"]) == Fraction(certificate.lower)
-    assert Fraction(told["upper"]) == Fraction(certificate.upper)
+    reported = json.loads(run(path, "--json").stdout)
+    assert reported["verdict"] == "proved"
+    assert (reported["eps"], reported["kind"]) == ("3/2", "listed")
+    assert reported["interval"] == [certificate.lower, certificate.upper]
+    assert Fraction(reported["lower"]) == Fraction(certificate.lower)
+    assert Fraction(reported["upper"]) == Fraction(certificate.upper)
 
 
 def test_a_forged_one(certificate, tmp_path):
@@ -43,9 +43,9 @@ def test_a_forged_one(certificate, tmp_path):
     done = run(path)
     assert done.exit_code == 1
     assert done.stdout.startswith("refused: this certificate proves nothing: the point has")
-    told = run(path, "--json")
-    assert told.exit_code == 1
-    assert json.loads(told.stdout)["verdict"] == "refused"
+    reported = run(path, "--json")
+    assert reported.exit_code == 1
+    assert json.loads(reported.stdout)["verdict"] == "refused"
 
 
 def test_half_a_certificate_is_refused(certificate, tmp_path):
@@ -87,21 +87,21 @@ def test_a_kind_that_is_no_word(certificate, tmp_path, kind):
 
 
 def test_ends_may_be_fractions_or_beyond_floats(certificate, tmp_path):
-    """They are told rounded outward: never tighter than what was proved."""
+    """They are reported rounded outward: never tighter than what was proved."""
     document = json.loads(certificate.to_json())
     document.update(lower="0/1", upper=f"{10**400}/3")
     path = tmp_path / "certificate.json"
     path.write_text(json.dumps(document))
-    told = json.loads(run(path, "--json").stdout)
-    assert (told["verdict"], told["interval"]) == ("proved", [0.0, None])
-    assert [int(part, 0) for part in told["upper"].split("/")] == [10**400, 3]
+    reported = json.loads(run(path, "--json").stdout)
+    assert (reported["verdict"], reported["interval"]) == ("proved", [0.0, None])
+    assert [int(part, 0) for part in reported["upper"].split("/")] == [10**400, 3]
     done = run(path)
     assert done.stdout.startswith("proved: H(ε) in [0, 3.3333333333333334e399] at ε = 3/2")
     document.update(upper="1/3")
     path.write_text(json.dumps(document))
-    told = json.loads(run(path, "--json").stdout)
-    assert told["interval"][1] > Fraction(1, 3) > told["interval"][1] - 1e-16
-    assert told["upper"] == "1/3"
+    reported = json.loads(run(path, "--json").stdout)
+    assert reported["interval"][1] > Fraction(1, 3) > reported["interval"][1] - 1e-16
+    assert reported["upper"] == "1/3"
 
 
 def test_numbers_beyond_floats_are_refused_in_one_line(certificate, tmp_path):

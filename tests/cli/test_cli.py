@@ -60,7 +60,7 @@ def test_the_demo_learns_from_words_dates_and_gaps(demo):
     assert "category of 2 values" in output
     assert re.search(r"admitted +date", output)
     assert re.search(r"number, \d+ missing", output)
-    assert "models that were compared on held-out" in " ".join(output.split())
+    assert "models that were compared on out-of-fold" in " ".join(output.split())
 
 
 def test_the_demo_matrix_is_the_one_that_ships():

@@ -1,4 +1,4 @@
-"""Whatever fails, the command line says one line and exits with the code of that kind."""
+"""Whatever fails, the command line states one line and exits with the code of that kind."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_what_the_user_can_mend_is_one_line_and_code_2(monkeypatch, error, line)
     "error",
     [KeyError("k"), OverflowError("math range error"), RecursionError("deep"), AssertionError()],
 )
-def test_a_bug_is_one_line_that_says_where_the_trace_is(monkeypatch, tmp_path, error):
+def test_a_bug_is_one_line_that_states_where_the_trace_is(monkeypatch, tmp_path, error):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     failing(monkeypatch, error)
     line = one_line_of(run("analyze", "hamming:3"), BUG)
@@ -108,7 +108,7 @@ def test_where_no_trace_can_be_written_it_is_shown(monkeypatch, tmp_path):
     assert "the traceback is above" in result.stderr
 
 
-def test_an_interruption_is_told(monkeypatch, capsys):
+def test_an_interruption_is_reported(monkeypatch, capsys):
     failing(monkeypatch, KeyboardInterrupt())
     assert main(monkeypatch, "analyze", "hamming:3") == 130
     assert capsys.readouterr().err == "consistruct: interrupted\n"
@@ -128,7 +128,7 @@ def test_long_messages_are_cut(monkeypatch):
     assert len(one_line_of(run("analyze", "hamming:3"))) < LONGEST + 20
 
 
-def test_errors_raised_on_purpose_are_told_from_failed_calls():
+def test_errors_raised_on_purpose_are_reported_from_failed_calls():
     with pytest.raises(TypeError) as raised:
         calibration_function(3)
     assert is_for_users(raised.value)
@@ -220,7 +220,7 @@ def test_options_have_one_too(monkeypatch, capsys, arguments, message):
     assert message in line
 
 
-def test_what_is_logged_as_a_warning_is_told_like_one():
+def test_what_is_logged_as_a_warning_is_reported_like_one():
     """Without a handler Python prints the bare message."""
     script = (
         "import logging, sys\n"
@@ -239,13 +239,15 @@ def test_parts_of_a_model_that_do_not_fit_are_the_fault_of_its_file(tmp_path):
     from consistruct.cli.model_data import using
     from consistruct.exceptions import ModelFileError
 
-    told = pytest.raises(ModelFileError, match=r"m cannot be used.*AttributeError: .*score_space")
-    with told, using(Path("m")):
+    reported = pytest.raises(
+        ModelFileError, match=r"m cannot be used.*AttributeError: .*score_space"
+    )
+    with reported, using(Path("m")):
         "loss".score_space  # noqa: B018
     with pytest.raises(OSError, match="gone"), using(Path("m")):
         raise OSError("gone")
-    with pytest.raises(LossSpecError, match="told"), using(Path("m")):
-        raise LossSpecError("told")
+    with pytest.raises(LossSpecError, match="reported"), using(Path("m")):
+        raise LossSpecError("reported")
 
 
 @pytest.mark.parametrize("moment", ["import", "commands"])

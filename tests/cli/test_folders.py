@@ -44,8 +44,8 @@ def test_fit_predict_evaluate(tmp_path, form):
     model = tmp_path / "model.safetensors"
     done = run("fit", data, "--target", "kind", *RIDGE, "--model", model, "--json")
     assert done.exit_code == 0, done.output
-    told = json.loads(done.stdout)
-    assert (told["n_examples"], told["n_files"], told["n_features"]) == (900, 3, 5)
+    reported = json.loads(done.stdout)
+    assert (reported["n_examples"], reported["n_files"], reported["n_features"]) == (900, 3, 5)
     assert not list(tmp_path.glob("*.checkpoint"))
     out = tmp_path / "predictions.csv"
     assert run("predict", model, data, "--out", out, "--expected-loss").exit_code == 0
@@ -57,7 +57,7 @@ def test_fit_predict_evaluate(tmp_path, form):
     loss = json.loads(done.stdout)["mean_loss"]
     np.testing.assert_allclose(loss, (written["kind"] != frame["kind"]).mean())
     assert run("evaluate", model, data, "--at-most", loss / 2).exit_code == 1
-    # one of the files, read whole, is judged alike
+    # one of the files, read whole, is evaluated alike
     single = run("evaluate", model, sorted(data.iterdir())[0], "--json")
     assert single.exit_code == 0, single.output
 

@@ -134,8 +134,8 @@ def test_cost_file_and_rows(animals, tmp_path):
     assert loss.M[2, 0] == 9  # true label ant (row of the file), prediction cow
     wrong = run(*options, "--loss", f"cost:{costs}", "--rows", "columns", code=2)
     assert "--rows must be pred or true" in wrong.stderr
-    idle = run(*options, "--rows", "pred", code=2)
-    assert "--rows applies only to cost files" in idle.stderr
+    unused = run(*options, "--rows", "pred", code=2)
+    assert "--rows applies only to cost files" in unused.stderr
 
 
 def test_label_matrix(tmp_path):
@@ -321,7 +321,7 @@ def test_progress_on_a_terminal_and_results_apart(animals, tmp_path):
     while True:
         try:
             part = os.read(master, 4096)
-        except OSError:  # how Linux says that the other end is closed
+        except OSError:  # how Linux reports that the other end is closed
             break
         if not part:
             break
@@ -392,17 +392,19 @@ def test_killed_fit_resumes_to_the_identical_model(tmp_path):
 # --- non-decomposable metrics -------------------------------------------------------------------
 
 
-def test_metrics_are_fitted_evaluated_and_analysed(tmp_path):
+def test_metrics_are_fitted_evaluated_and_analyzed(tmp_path):
     data = write_csv(tmp_path / "animals.csv", ["a", "b", "c", "kind"], X, KINDS)
     model = tmp_path / "m.safetensors"
     ridge = ("--learner", "ridge", "--set", "features=linear", "--set", "alpha=0.01")
-    told = run_json("fit", data, "--target", "kind", "--loss", "macro-f1", "--model", model, *ridge)
-    assert told["metric"] == "FScore(average='macro')"
-    assert told["left_out_rows"] == 60
-    assert 0 < told["metric_estimate"] <= 1
-    judged = run_json("evaluate", model, data)
+    reported = run_json(
+        "fit", data, "--target", "kind", "--loss", "macro-f1", "--model", model, *ridge
+    )
+    assert reported["metric"] == "FScore(average='macro')"
+    assert reported["out_of_fold_rows"] == 60
+    assert 0 < reported["metric_estimate"] <= 1
+    evaluated = run_json("evaluate", model, data)
     value = load(model).score(X, KINDS)
-    assert judged["metric_value"] == pytest.approx(value)
+    assert evaluated["metric_value"] == pytest.approx(value)
     assert run("evaluate", model, data, "--at-least", value - 0.01).exit_code == 0
     failed = run("evaluate", model, data, "--at-least", "1.01", code=1)
     assert "is below --at-least" in failed.stderr
@@ -415,12 +417,12 @@ def test_metrics_are_fitted_evaluated_and_analysed(tmp_path):
 
 
 def test_metrics_say_what_is_missing(tmp_path):
-    told = run("analyze", "macro-f1", code=2)
-    assert "--confusion" in told.stderr
+    reported = run("analyze", "macro-f1", code=2)
+    assert "--confusion" in reported.stderr
     plain = tmp_path / "plain.csv"
     plain.write_text("20,2\n3,15\n")
-    told = run("analyze", "macro-f1", "--confusion", plain, code=2)
-    assert "the confusion matrix of shape (2, 2) is not symmetric" in told.stderr
+    reported = run("analyze", "macro-f1", "--confusion", plain, code=2)
+    assert "the confusion matrix of shape (2, 2) is not symmetric" in reported.stderr
     model = tmp_path / "m.safetensors"
     save(TaskLossClassifier("zero_one", Ridge("linear", alpha=0.1)).fit(X, KINDS), model)
     data = write_csv(tmp_path / "animals.csv", ["a", "b", "c", "kind"], X, KINDS)

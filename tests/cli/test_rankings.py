@@ -65,9 +65,9 @@ def test_queries_of_an_svmlight_file(svmlight, tmp_path):
     python.fit(items, GRADES, groups=QUERIES)
     assert fitted["training_loss"] == pytest.approx(-python.score(items, GRADES, groups=QUERIES))
     read = ("--format", "svmlight", "--json")
-    judged = json.loads(run("evaluate", model, svmlight, *read).stdout)
-    assert judged["n_queries"] == 40
-    assert judged["mean_loss"] == pytest.approx(fitted["training_loss"])
+    evaluated = json.loads(run("evaluate", model, svmlight, *read).stdout)
+    assert evaluated["n_queries"] == 40
+    assert evaluated["mean_loss"] == pytest.approx(fitted["training_loss"])
     predicted = json.loads(run("predict", model, svmlight, *read).stdout)
     assert predicted["predictions"] == python.predict(items, groups=QUERIES).tolist()
 

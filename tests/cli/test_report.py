@@ -146,7 +146,7 @@ def test_missing_values_are_one_line(consistruct, flowers):
 
 
 @pytest.mark.filterwarnings("ignore:column 'id' is dropped")
-def test_what_was_made_of_each_column_is_told(consistruct, tmp_path):
+def test_what_was_made_of_each_column_is_reported(consistruct, tmp_path):
     """From a raw table to the report: dropped columns, words, dates and gaps are listed."""
     rng = np.random.default_rng(0)
     with (tmp_path / "raw.csv").open("w", newline="", encoding="utf-8") as stream:
@@ -189,7 +189,7 @@ def test_what_was_made_of_each_column_is_told(consistruct, tmp_path):
         "number, 12 missing",
     ):
         assert words in page, words
-    # and the test file is the training file: that is said first
+    # and the test file is the training file: that is stated first
     assert "Warning: all held-out examples are also in the training data" in " ".join(out.split())
 
 

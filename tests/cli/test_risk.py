@@ -38,17 +38,17 @@ def test_fit_evaluate_predict(files):
     assert fitted["calibration_n_examples"] == 150
     assert "at most 0.1" in fitted["guarantee"]
     assert "probability 0.8" in fitted["guarantee"]
-    judged = run_json("evaluate", model, files / "test.csv")
-    assert judged["guarantee"] == fitted["guarantee"]
-    low, high = judged["interval"]
-    assert low <= judged["mean_loss"] <= high
+    evaluated = run_json("evaluate", model, files / "test.csv")
+    assert evaluated["guarantee"] == fitted["guarantee"]
+    low, high = evaluated["interval"]
+    assert low <= evaluated["mean_loss"] <= high
     assert low <= LEVEL
-    assert judged["coverage"] == 1.0
-    assert judged["mean_size"] > 1.0
+    assert evaluated["coverage"] == 1.0
+    assert evaluated["mean_size"] > 1.0
     lines = run("predict", model, files / "test.csv", "--expected-loss").stdout.splitlines()
     assert lines[0] == "kind,expected_loss"
     sets = [line.split(",")[0].split("|") for line in lines[1:]]
-    assert np.mean([len(members) for members in sets]) == pytest.approx(judged["mean_size"])
+    assert np.mean([len(members) for members in sets]) == pytest.approx(evaluated["mean_size"])
     listed = run_json("predict", model, files / "test.csv")["predictions"]
     assert listed[0] == sets[0]
 
@@ -57,22 +57,24 @@ def test_no_answer_is_an_empty_field(files):
     model = files / "m"
     settings = ("--target", "kind", "--learner", "ridge", "--model", model)
     run_json("fit", files / "train.csv", *settings, "--risk", LEVEL, "--policy", "abstain")
-    judged = run_json("evaluate", model, files / "test.csv")
+    evaluated = run_json("evaluate", model, files / "test.csv")
     lines = run("predict", model, files / "test.csv").stdout.splitlines()[1:]
     silent = np.mean([line in ("", '""') for line in lines])
-    assert silent == pytest.approx(1 - judged["coverage"])
+    assert silent == pytest.approx(1 - evaluated["coverage"])
     assert 0 < silent < 1
-    assert judged["selective_risk"] == pytest.approx(judged["mean_loss"] / judged["coverage"])
+    assert evaluated["selective_risk"] == pytest.approx(
+        evaluated["mean_loss"] / evaluated["coverage"]
+    )
 
 
-def test_evaluate_says_how_sure_it_is(files):
+def test_evaluate_states_how_sure_it_is(files):
     model = files / "m"
     run_json("fit", files / "train.csv", "--target", "kind", "--learner", "ridge", "--model", model)
-    judged = run_json("evaluate", model, files / "test.csv")
-    low, high = judged["interval"]
-    assert low < judged["mean_loss"] < high
+    evaluated = run_json("evaluate", model, files / "test.csv")
+    low, high = evaluated["interval"]
+    assert low < evaluated["mean_loss"] < high
     # about two standard errors to each side, and a little for being right at any size
-    assert 3.5 * judged["standard_error"] < high - low < 7 * judged["standard_error"]
+    assert 3.5 * evaluated["standard_error"] < high - low < 7 * evaluated["standard_error"]
 
 
 @pytest.mark.parametrize(

@@ -234,7 +234,7 @@ def test_tags_that_are_no_chunks_have_no_f1(folder):
         ([], None),
     ],
 )
-def test_chunk_schemes_are_recognised(tags, scheme):
+def test_chunk_schemes_are_recognized(tags, scheme):
     assert chunk_scheme(tags) == scheme
 
 
@@ -386,8 +386,8 @@ def test_as_processes(folder):
     done = process("predict", "m", "test.conll", "--out", "out.conll")
     assert (done.returncode, done.stderr) == (0, "")
     assert read_columns(folder / "out.conll").column(-1) == [tags.tolist() for tags in here]
-    judged = process("evaluate", "m", "test.conll", "--json")
-    assert json.loads(judged.stdout)["n_sequences"] == 2
+    evaluated = process("evaluate", "m", "test.conll", "--json")
+    assert json.loads(evaluated.stdout)["n_sequences"] == 2
     failed = process("evaluate", "m", "absent.conll")
     assert (failed.returncode, failed.stdout) == (2, "")
     assert failed.stderr == "consistruct: there is no file 'absent.conll'\n"

@@ -56,7 +56,7 @@ def test_loss_keeps_the_contracts(loss):
 
 
 @pytest.mark.parametrize("name", sorted(LOSSES))
-def test_huge_member_runs_or_says_why_not(name):
+def test_huge_member_runs_or_states_why_not(name):
     huge = LOSSES[name].huge
     if huge is None:
         # listed labels, or decisions that are not counted, may lack a huge member

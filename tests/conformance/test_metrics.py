@@ -95,7 +95,7 @@ def test_values_for_classes_are_those_of_scikit_learn(spec, k):
 @pytest.mark.filterwarnings("ignore:A single label was found")
 @pytest.mark.parametrize("spec", sorted(set(CLASSES) - {"kappa", "kappa:linear", "qwk"}))
 def test_one_class_alone_has_the_value_of_scikit_learn(spec):
-    """Agreement beyond chance is undefined there; scikit-learn says nan."""
+    """Agreement beyond chance is undefined there; scikit-learn returns nan."""
     y = np.array([3, 3, 3])
     ours = metric_value(y, y, metric=spec)
     assert ours == pytest.approx(CLASSES[spec](y, y))
@@ -137,7 +137,7 @@ def test_names_of_classes_do_not_matter(spec):
 
 
 @pytest.mark.parametrize(
-    ("spec", "told"),
+    ("spec", "reported"),
     [
         ("macro-f2", "unknown metric 'macro-f2'"),
         ("macro-f1:3", "at most 0 field"),
@@ -149,15 +149,15 @@ def test_names_of_classes_do_not_matter(spec):
         ("equal-recall:0.05", "names the column of the groups"),
     ],
 )
-def test_bad_specs_say_what_is_wrong(spec, told):
-    with pytest.raises(LossSpecError, match=told):
+def test_bad_specs_say_what_is_wrong(spec, reported):
+    with pytest.raises(LossSpecError, match=reported):
         parse_metric(spec)
 
 
 @pytest.mark.parametrize(
-    ("confusion", "told"),
+    ("confusion", "reported"),
     [([1, 2], "shape"), ([[1, -1], [0, 1]], "non-negative"), (np.ones((3, 3)), "is for 2 classes")],
 )
-def test_what_is_no_confusion_is_refused(confusion, told):
-    with pytest.raises(ValueError, match=told):
+def test_what_is_no_confusion_is_refused(confusion, reported):
+    with pytest.raises(ValueError, match=reported):
         parse_metric("f1").value(np.asarray(confusion, dtype=float))

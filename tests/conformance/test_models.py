@@ -1,4 +1,4 @@
-"""Every registered model keeps every rule of the seam, and honours every parameter it has."""
+"""Every registered model keeps every rule of the seam, and honors every parameter it has."""
 
 from __future__ import annotations
 
@@ -130,7 +130,10 @@ CASES = {
             "time_limit": -1.0,
             "n_jobs": 2,
         },
-        {"exact_weights": False, "exact_left_out": False},  # weights are chosen on left-out rows
+        {
+            "exact_weights": False,
+            "exact_out_of_fold": False,
+        },  # they choose weights
     ),
     "torch": Case(
         Torch((8,), max_epochs=5, batch_size=16, learning_rate=0.1, device="cpu"),
@@ -161,7 +164,7 @@ CASES = {
             "n_epochs": 2,
             "time_limit": -1.0,
         },
-        {"exact_weights": False, "exact_left_out": False},  # landmarks and folds are drawn
+        {"exact_weights": False, "exact_out_of_fold": False},  # landmarks and folds are drawn
         kind="decisions",
     ),
     "chain": Case(
@@ -251,9 +254,9 @@ def misleading_decisions() -> Examples:
     """Squared errors sit in a cost that no decision turns on, so that regrets choose otherwise."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((60, 3))
-    first = X[:, 0] * X[:, 1] > 0  # which one is cheapest is not linear in x; what is dearest is
-    dearest = 2000 + 400 * X[:, 2] + 100 * rng.standard_normal(60)
-    costs = np.column_stack([1 + 9 * first, 10 - 9 * first, dearest])
+    first = X[:, 0] * X[:, 1] > 0  # which costs least is not linear in x; what costs most is
+    greatest = 2000 + 400 * X[:, 2] + 100 * rng.standard_normal(60)
+    costs = np.column_stack([1 + 9 * first, 10 - 9 * first, greatest])
     return Examples(Rows(Decision(TopK(3, 1)), None), X, costs, np.ones(60))
 
 

@@ -15,7 +15,7 @@ from consistruct.structures import Chain, Dense, Orthonormalized, Separable
 from consistruct.structures.registry import STRUCTURES
 from consistruct.testing import check_huge_structure, check_structure
 from consistruct.testing.labels import check_label_set
-from tests.conformance.catalogue import DEFINED, LABEL_SETS, RELATED, SPACES
+from tests.conformance.catalog import DEFINED, LABEL_SETS, RELATED, SPACES
 
 HUGE = [space for entry in STRUCTURES.values() for space in entry.huge]
 
@@ -31,7 +31,7 @@ def test_structure(space):
 
 
 @pytest.mark.parametrize("space", SPACES, ids=lambda space: repr(space)[:70])
-def test_what_a_structure_says_of_itself(space):
+def test_what_a_structure_states_of_itself(space):
     F = space.matrix()
     if space.one_per_label:
         assert np.array_equal(F, np.eye(len(F)))

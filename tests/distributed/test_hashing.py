@@ -36,7 +36,7 @@ def key_of(text):
 
 
 def splitmix(key):
-    """The finaliser on Python's own integers."""
+    """The finalizer on Python's own integers."""
     key ^= key >> 30
     key = key * 0xBF58476D1CE4E5B9 % 2**64
     key ^= key >> 27
@@ -44,7 +44,7 @@ def splitmix(key):
     return key ^ key >> 31
 
 
-def test_every_entry_is_where_the_hash_says():
+def test_every_entry_is_where_the_hash_states():
     values = np.array([2.0, 0.0, np.nan])
     words, places = ["a", "b"], np.array([1, -1, 0])
     X = hashed_rows([hashed_numbers("x", values), hashed_words("w", words, places)], 3, 5)

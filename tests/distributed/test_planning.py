@@ -14,7 +14,7 @@ M, W = 20, 3
 
 @pytest.mark.parametrize("workers", [1, 2, 7, 8, 9, 64, 65, 100])
 @pytest.mark.parametrize("fan_in", [2, 8])
-def test_the_simulated_tree_moves_what_the_model_says(workers, fan_in):
+def test_the_simulated_tree_moves_what_the_model_states(workers, fan_in):
     rng = np.random.default_rng(workers)
     size = M * M + M * W + M + W
     sums = [rng.integers(100, size=size).astype(float) for _ in range(workers)]

@@ -45,7 +45,7 @@ class Visitor:
             job = self.get(f"/api/jobs/{job['id']}", params={"after": job["version"]}).json()
         return job
 
-    def analyse(self, **setting):
+    def analyze(self, **setting):
         answer = self.submit(**setting)
         assert answer.status_code == 202, answer.text
         return self.follow(answer.json())

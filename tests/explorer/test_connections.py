@@ -68,7 +68,7 @@ def answer(client):
 @pytest.mark.parametrize(
     ("first", "drip"),
     [
-        (b"", b""),  # says nothing
+        (b"", b""),  # carries no information
         (HEAD, b""),  # a request that does not end
         (HEAD, b"a"),  # one byte at a time
         (
@@ -94,20 +94,20 @@ def test_a_second_request_has_a_deadline_too(port):
 
 
 def test_honest_requests_are_answered_whatever_others_do(port):
-    idle = [connection(port) for _ in range(4)]
+    waiting = [connection(port) for _ in range(4)]
     with connection(port) as client:
         assert answer(client) == b"200"
-    for other in idle:
+    for other in waiting:
         assert seconds_until_closed(other) < SECONDS + 8
         other.close()
 
 
 def test_connections_are_counted(port):
-    idle = [connection(port) for _ in range(6)]
+    waiting = [connection(port) for _ in range(6)]
     time.sleep(0.3)
     with connection(port) as client:
         assert answer(client) == b"503"
-    for other in idle:
+    for other in waiting:
         other.close()
     time.sleep(0.3)
     with connection(port) as client:

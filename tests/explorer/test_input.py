@@ -10,7 +10,7 @@ import pytest
 from consistruct import calibration_function
 from consistruct.exceptions import ConsistructError
 from consistruct.explorer import Limits
-from consistruct.explorer.catalogue import (
+from consistruct.explorer.catalog import (
     METRIC_SPECS,
     METRIC_TITLES,
     METRICS_NOT_OFFERED,
@@ -125,12 +125,12 @@ def test_bad_uploads_are_one_line(visitor, text, rows, message):
     assert visitor.upload(GOOD).status_code == 200
 
 
-def test_a_good_upload_is_analysed_in_label_names(visitor):
+def test_a_good_upload_is_analyzed_in_label_names(visitor):
     found = visitor.upload(GOOD).json()
     assert (found["n_predictions"], found["n_true_labels"]) == (2, 2)
     assert found["names"] == ["ham", "spam"]
     assert found["in_address"] is True
-    job = visitor.analyse(matrix=found["id"])
+    job = visitor.analyze(matrix=found["id"])
     assert job["state"] == "done"
     case = job["result"]["report"]["worst_case"]
     assert {case["better"], case["predicted"]} == {"ham", "spam"}
@@ -144,17 +144,17 @@ def test_rows_change_the_matrix(visitor):
     ]
     assert ids[0] != ids[1]
     # the transpose of the transpose: the same costs
-    reports = [visitor.analyse(matrix=name)["result"]["report"] for name in ids]
+    reports = [visitor.analyze(matrix=name)["result"]["report"] for name in ids]
     assert reports[0]["curve"] == reports[1]["curve"]
     other = visitor.upload(texts[0], "true").json()["id"]
-    assert visitor.analyse(matrix=other)["result"]["report"]["curve"] != reports[0]["curve"]
+    assert visitor.analyze(matrix=other)["result"]["report"]["curve"] != reports[0]["curve"]
 
 
 def test_names_with_markup_stay_text(visitor):
     name = "<img src=x onerror=alert(1)>"
     found = visitor.upload(f"pred,{name},b\n{name},0,1\nb,1,0").json()
     assert found["names"][0] == name
-    result = visitor.analyse(matrix=found["id"])["result"]
+    result = visitor.analyze(matrix=found["id"])["result"]
     assert result["report"]["worst_case"]["better"] == name
     # Plotly reads markup: what goes to it is escaped
     for figure in result["figures"].values():
@@ -204,8 +204,8 @@ def test_large_matrices_are_not_put_into_the_address():
         ({"loss": "zero-one:5", "scores": "blocks:2,2"}, "add up to 4, but the loss has 5"),
     ],
 )
-def test_what_cannot_be_analysed_is_one_line(visitor, setting, message):
-    job = visitor.analyse(**setting)
+def test_what_cannot_be_analyzed_is_one_line(visitor, setting, message):
+    job = visitor.analyze(**setting)
     assert job["state"] == "failed"
     assert message in job["error"]
     assert job["result"] is None
@@ -230,7 +230,7 @@ PYTHON = re.compile(r"[A-Z]\w+\(|\w+=|'\w+'|\bNone\b|capability|[a-z]_[a-z]")
 def test_no_choice_of_the_menus_is_answered_in_python():
     """Every loss with all scores and those surrogates and decodings that refuse some of them."""
     analyst = Analyst(4096)
-    told = set()
+    reported = set()
     for offer in OFFERS.values():
         for scores in ["blocks:7,7" if name == "blocks" else name for name, _ in SCORES]:
             for surrogate, decoding in (
@@ -242,9 +242,9 @@ def test_no_choice_of_the_menus_is_answered_in_python():
                 try:
                     analyst._new_curve(setting, None)
                 except (ValueError, TypeError) as error:
-                    told.add(page_message(error))
-    assert len(told) > 6
-    assert not {message for message in told if PYTHON.search(message)}
+                    reported.add(page_message(error))
+    assert len(reported) > 6
+    assert not {message for message in reported if PYTHON.search(message)}
 
 
 def test_files_that_may_be_tables_pass():
@@ -265,12 +265,12 @@ CONFUSION = "pred,low,middle,high\nlow,40,5,1\nmiddle,6,30,4\nhigh,1,3,10\n"
 
 
 @pytest.mark.parametrize("metric", ["macro-f1", "qwk", "mcc", "g-mean"])
-def test_metrics_are_analysed_as_the_costs_that_they_are_at_a_confusion(visitor, metric):
+def test_metrics_are_analyzed_as_the_costs_that_they_are_at_a_confusion(visitor, metric):
     found = visitor.upload(CONFUSION).json()
-    report = visitor.analyse(matrix=found["id"], metric=metric)["result"]["report"]
+    report = visitor.analyze(matrix=found["id"], metric=metric)["result"]["report"]
     table = np.array([[40, 5, 1], [6, 30, 4], [1, 3, 10.0]])
     curve = calibration_function(
-        CostMatrix(parse_metric(metric).linearised(table, rows="pred").M, rows="pred")
+        CostMatrix(parse_metric(metric).linearized(table, rows="pred").M, rows="pred")
     )
     assert report["max_eps"] == pytest.approx(curve.max_eps)
     middle = report["curve"][10]
@@ -278,15 +278,15 @@ def test_metrics_are_analysed_as_the_costs_that_they_are_at_a_confusion(visitor,
     assert "middle" in report["loss_title"]
 
 
-def test_a_metric_of_two_classes_says_how_many_it_got(visitor):
+def test_a_metric_of_two_classes_states_how_many_it_got(visitor):
     found = visitor.upload(CONFUSION).json()
-    job = visitor.analyse(matrix=found["id"], metric="f1")
+    job = visitor.analyze(matrix=found["id"], metric="f1")
     assert job["error"] == "this metric is for 2 classes, but the confusion matrix has 3"
 
 
 def test_advice_speaks_of_the_menus(visitor):
-    result = visitor.analyse(loss="mixed:3x2:0.2", scores="blocks:3x2")["result"]
-    told = " ".join(text for s in result["sections"] for text in (s["answer"], *s["details"]))
-    assert "“own” in the menu “Scores”" in told
-    assert "--scores" not in told
-    assert "--at " not in told
+    result = visitor.analyze(loss="mixed:3x2:0.2", scores="blocks:3x2")["result"]
+    reported = " ".join(text for s in result["sections"] for text in (s["answer"], *s["details"]))
+    assert "“own” in the menu “Scores”" in reported
+    assert "--scores" not in reported
+    assert "--at " not in reported

@@ -17,7 +17,7 @@ import consistruct
 from consistruct import calibration_function
 from consistruct.explorer import Limits, create_app
 from consistruct.explorer.files import FILES
-from consistruct.explorer.worker import Analyst, _answer
+from consistruct.explorer.worker import Analyst, _reply
 from consistruct.losses import parse_loss
 from consistruct.report import CalibrationReport, calibration_report
 from consistruct.structures.registry import parse_scores
@@ -46,7 +46,7 @@ def ended(pid, seconds=10.0):
     [("hamming:10x2", "own", 0.3), ("mixed:3x2:0.2", "blocks:3x2", 0.5), ("ordinal:4", "full", 1)],
 )
 def test_the_report_is_that_of_the_library(visitor, spec, scores, eps):
-    job = visitor.analyse(loss=spec, scores=scores, eps=eps)
+    job = visitor.analyze(loss=spec, scores=scores, eps=eps)
     loss = parse_loss(spec)
     curve = calibration_function(loss, parse_scores(scores, loss))
     found = CalibrationReport.from_dict(job["result"]["report"])
@@ -55,13 +55,13 @@ def test_the_report_is_that_of_the_library(visitor, spec, scores, eps):
 
 
 def test_own_scores_of_other_surrogates_are_what_they_are_trained_with(visitor):
-    job = visitor.analyse(loss="zero-one:3", surrogate="hinge")
+    job = visitor.analyze(loss="zero-one:3", surrogate="hinge")
     assert job["result"]["report"]["consistency_level"] == pytest.approx(0.5)
     assert job["result"]["report"]["scores"].startswith("Full")
 
 
 def test_the_result_has_all_that_the_page_shows(visitor):
-    result = visitor.analyse(loss="mixed:3x2:0.2", scores="blocks:3x2")["result"]
+    result = visitor.analyze(loss="mixed:3x2:0.2", scores="blocks:3x2")["result"]
     keys = [section["key"] for section in result["sections"]]
     assert keys[0] == "consistency"
     assert {"hardness", "curve", "worst_case", "sample_size", "advice"} < set(keys)
@@ -73,28 +73,28 @@ def test_the_result_has_all_that_the_page_shows(visitor):
 
 def test_warnings_about_the_order_of_labels_are_shown(visitor):
     found = visitor.upload("0,1,2\n1,0,3\n2,3,0").json()
-    job = visitor.analyse(matrix=found["id"], scores="blocks:2,1")
+    job = visitor.analyze(matrix=found["id"], scores="blocks:2,1")
     assert any("order of the labels" in text for text in job["result"]["report"]["warnings"])
 
 
 def test_structured_losses_answer_in_well_under_a_second(visitor):
-    visitor.analyse(loss="hamming:50x2")  # a worker is warm
+    visitor.analyze(loss="hamming:50x2")  # a worker is warm
     seconds = []
     for spec in ("hamming:1000x2", "mixed:40x25:0.4", "zero-one:1000"):
         start = time.perf_counter()
-        assert visitor.analyse(loss=spec, scores="full")["state"] == "done"
+        assert visitor.analyze(loss=spec, scores="full")["state"] == "done"
         seconds.append(time.perf_counter() - start)
     assert min(seconds) < 0.5  # the machine may be busy now and then
 
 
 def test_the_same_setting_is_not_computed_again(visitor):
-    first = visitor.analyse(loss="zero-one:4")
+    first = visitor.analyze(loss="zero-one:4")
     assert visitor.submit(loss="zero-one:4").json()["id"] == first["id"]
     assert visitor.submit(loss="zero-one:4", eps=0.5).json()["id"] != first["id"]
 
 
-def test_progress_is_told_and_cancelling_kills_the_worker(visitor):
-    visitor.analyse(loss="zero-one:2")
+def test_progress_is_reported_and_cancelling_kills_the_worker(visitor):
+    visitor.analyze(loss="zero-one:2")
     before = pids(visitor)
     job = visitor.submit(**SLOW).json()
     job = visitor.follow(job, until=lambda job: job["done"] > 0)
@@ -110,7 +110,7 @@ def test_progress_is_told_and_cancelling_kills_the_worker(visitor):
     gone = before - pids(visitor)
     assert len(gone) == 1
     assert ended(gone.pop())
-    assert visitor.analyse(loss="zero-one:5")["state"] == "done"
+    assert visitor.analyze(loss="zero-one:5")["state"] == "done"
 
 
 def test_a_worker_that_dies_is_replaced(visitor):
@@ -121,9 +121,9 @@ def test_a_worker_that_dies_is_replaced(visitor):
     job = visitor.follow(job)
     assert job["state"] == "failed"
     assert "ended unexpectedly" in job["error"]
-    # the idle one died too: its next question may fail, the one after that must not
-    visitor.analyse(loss="zero-one:6")
-    assert visitor.analyse(loss="zero-one:7")["state"] == "done"
+    # the free one died too: its next question may fail, the one after that must not
+    visitor.analyze(loss="zero-one:6")
+    assert visitor.analyze(loss="zero-one:7")["state"] == "done"
 
 
 @pytest.fixture(scope="module")
@@ -135,10 +135,10 @@ def strict():
 
 
 def test_time_is_limited(strict):
-    job = strict.analyse(**SLOW)
+    job = strict.analyze(**SLOW)
     assert job["state"] == "failed"
     assert "stopped after 1.5 seconds" in job["error"]
-    assert strict.analyse(loss="zero-one:3")["state"] == "done"
+    assert strict.analyze(loss="zero-one:3")["state"] == "done"
 
 
 def test_the_queue_is_limited(strict):
@@ -152,7 +152,7 @@ def test_the_queue_is_limited(strict):
 
 
 def test_a_page_that_went_away_is_not_worked_for(strict):
-    strict.analyse(loss="zero-one:2")
+    strict.analyze(loss="zero-one:2")
     job = strict.submit(**SLOW).json()
     jobs = strict.client.app.state.jobs
     end = time.monotonic() + 20
@@ -162,14 +162,14 @@ def test_a_page_that_went_away_is_not_worked_for(strict):
 
 
 def test_results_are_forgotten_oldest_first(strict):
-    found = [strict.analyse(loss=f"zero-one:{k}")["id"] for k in range(2, 7)]
+    found = [strict.analyze(loss=f"zero-one:{k}")["id"] for k in range(2, 7)]
     assert strict.get(f"/api/jobs/{found[0]}").status_code == 404
     assert strict.get(f"/api/jobs/{found[-1]}").status_code == 200
 
 
 @pytest.mark.skipif(not Path("/proc/self/limits").exists(), reason="needs Linux's /proc")
 def test_the_memory_of_workers_is_limited(visitor):
-    visitor.analyse(loss="zero-one:2")
+    visitor.analyze(loss="zero-one:2")
     for pid in pids(visitor):
         lines = Path(f"/proc/{pid}/limits").read_text().splitlines()
         line = next(line for line in lines if line.startswith("Max address space"))
@@ -191,23 +191,23 @@ def test_what_goes_wrong_in_a_worker_is_one_line(failure, message, capsys):
         def answer(self, request, step):
             raise failure
 
-    answer = _answer(Failing(4096), {}, BytesIO())
+    answer = _reply(Failing(4096), {}, BytesIO())
     assert message in answer["error"]
-    # what is our fault is told to whoever runs the server
+    # what is our fault is reported to whoever runs the server
     assert ("Traceback" in capsys.readouterr().err) == isinstance(failure, KeyError)
 
 
-def test_a_worker_that_cannot_start_is_told(monkeypatch):
+def test_a_worker_that_cannot_start_is_reported(monkeypatch):
     monkeypatch.setattr("sys.executable", "/bin/false")
     with TestClient(create_app(Limits(workers=1)), base_url=f"http://{HOST}") as client:
-        job = Visitor(client).analyse(loss="zero-one:3")
+        job = Visitor(client).analyze(loss="zero-one:3")
     assert job["state"] == "failed"
     assert "no worker process could be started" in job["error"]
 
 
 @pytest.mark.parametrize("name", list(FILES))
 def test_downloads(visitor, name):
-    job = visitor.analyse(loss="ordinal:4:1", scores="full")
+    job = visitor.analyze(loss="ordinal:4:1", scores="full")
     answer = visitor.get(f"/api/jobs/{job['id']}/files/{name}")
     assert answer.status_code == 200
     assert answer.headers["content-type"].startswith(FILES[name].split(";")[0])
@@ -219,19 +219,19 @@ def test_downloads(visitor, name):
 
 
 def test_downloads_that_are_not_there(visitor):
-    job = visitor.analyse(loss="zero-one:3")
+    job = visitor.analyze(loss="zero-one:3")
     assert visitor.get(f"/api/jobs/{job['id']}/files/passwd").status_code == 404
-    failed = visitor.analyse(loss="no-such-loss:3")
+    failed = visitor.analyze(loss="no-such-loss:3")
     assert visitor.get(f"/api/jobs/{failed['id']}/files/report.json").status_code == 409
 
 
 def test_two_results_in_the_same_axes(visitor):
-    a, b = (visitor.analyse(loss="hamming:6x2", scores=scores) for scores in ("own", "full"))
+    a, b = (visitor.analyze(loss="hamming:6x2", scores=scores) for scores in ("own", "full"))
     answer = visitor.get("/api/compare", params={"a": a["id"], "b": b["id"]})
     curves = answer.json()["figures"]["compare_curves"]
     names = {trace["name"] for trace in curves["data"]}
     assert {"A: hamming:6x2", "B: hamming:6x2, full"} <= names
-    failed = visitor.analyse(loss="no-such-loss:3")
+    failed = visitor.analyze(loss="no-such-loss:3")
     answer = visitor.get("/api/compare", params={"a": a["id"], "b": failed["id"]})
     assert answer.status_code == 409
 

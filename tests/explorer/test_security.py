@@ -1,4 +1,4 @@
-"""Who may ask, how much, and what every answer says."""
+"""Who may ask, how much, and what every answer states."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_every_answer_carries_the_headers(visitor, path):
     headers = visitor.get(path).headers
     for name, value in HEADERS.items():
         if name == "cache-control" and path.endswith(".js"):
-            assert headers[name] == "no-cache"  # asked for again, not sent again
+            assert headers[name] == "no-cache"  # requested again, not sent again
         else:
             assert headers[name] == value
     assert "access-control-allow-origin" not in headers
@@ -145,11 +145,11 @@ def test_unknown_computations(visitor):
     assert visitor.post("/api/jobs/none/cancel").status_code == 404
 
 
-def test_a_failure_of_the_server_is_told_with_the_headers(monkeypatch):
+def test_a_failure_of_the_server_is_reported_with_the_headers(monkeypatch):
     def fail(limits):
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr("consistruct.explorer.app.catalogue", fail)
+    monkeypatch.setattr("consistruct.explorer.app.catalog", fail)
     # no lifespan: no workers are needed
     client = TestClient(create_app(), base_url=f"http://{HOST}", raise_server_exceptions=False)
     answer = client.get("/api/options")

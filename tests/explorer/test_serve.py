@@ -142,7 +142,7 @@ def test_bad_ports_in_python():
         serve(port="80", browser=False)
 
 
-def test_without_the_extra_the_command_says_what_to_install(monkeypatch, capsys):
+def test_without_the_extra_the_command_states_what_to_install(monkeypatch, capsys):
     for name in [name for name in sys.modules if name.startswith("consistruct.explorer")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "uvicorn", None)

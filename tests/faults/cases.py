@@ -112,7 +112,7 @@ def mounted(folder: Path, options: str) -> Iterator[bool]:
             subprocess.run(["umount", "--lazy", str(folder)], check=True, capture_output=True)
 
 
-def _told(outcome: Outcome) -> None:
+def _reported(outcome: Outcome) -> None:
     assert outcome.code == 2, (outcome.code, outcome.signal, outcome.stderr)
     assert "Traceback" not in outcome.stderr
     assert len(outcome.stderr.splitlines()) == 1, outcome.stderr
@@ -137,7 +137,7 @@ def _full(
             outcome = server.run(job.words, folder, Fault(file_bytes=max(room, 1)))
         whole(job, work, before, peace)
         if outcome.code != 0:  # the room may just suffice
-            _told(outcome)
+            _reported(outcome)
         left = sorted(path.name for path in work.rglob("*.tmp"))
         assert not left, f"{job.name}: left behind {left}"
         if real:
@@ -161,7 +161,7 @@ def _read_only(job: Job, server: ForkServer, peace: Undisturbed, folder: Path) -
             return f"{job.name}, read-only: cannot be tried here"
         outcome = server.run(job.words, folder)
         whole(job, work, before, peace)
-        _told(outcome)
+        _reported(outcome)
         if real:
             subprocess.run(["mount", "-o", "remount,rw", str(work)], check=True)
         else:
@@ -189,6 +189,6 @@ def _rivals(job: Job, servers: list[ForkServer], peace: Undisturbed, folder: Pat
     codes = sorted(outcome.code if outcome.code is not None else 99 for outcome in others)
     for outcome in others:
         if outcome.code != 0:
-            _told(outcome)
+            _reported(outcome)
     recovered(job, servers[0], work, peace)
     return f"{job.name}, rivals: exit codes {codes}"

@@ -26,7 +26,7 @@ Compute = Callable[[], dict[str, Any]]
 Fitted = Any  # an estimator that was fitted
 
 
-# --- what is asked of a fitted model ---
+# --- what is requested of a fitted model ---
 
 
 def written(labels: Any) -> list[Any]:
@@ -379,7 +379,7 @@ CHOSEN = {
     "recall-at-precision": ("recall-at-precision:0.85", "two"),
     "coverage": ("coverage:0.4:f1", "two"),
     "equal-recall": ("equal-recall:0.5:3", "two"),
-    "randomised": ("randomised:min-recall", "two"),
+    "randomised": ("randomized:min-recall", "two"),
 }
 
 
@@ -440,7 +440,7 @@ def _sums_without_the_first() -> dict[str, Any]:
     batches = _batches()[1]
     known, *more = [survey_batch(batch, size=0) for batch in batches]
     plan = make_plan(_streamed("moments"), sum(more, known))
-    first, *others = [plan.summarise(batch) for batch in batches]
+    first, *others = [plan.summarize(batch) for batch in batches]
     return _about_new_rows(plan.finish(sum(others, first) - first))
 
 

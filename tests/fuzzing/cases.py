@@ -74,7 +74,7 @@ def _number(rng: Rng) -> str:
 def _table(rng: Rng, separator: str) -> str:
     n, d = int(rng.integers(6, 20)), int(rng.integers(1, 5))
     words = rng.random() < 0.3
-    header = [f"x{place}" for place in range(d)] + (["colour"] if words else []) + ["y"]
+    header = [f"x{place}" for place in range(d)] + (["color"] if words else []) + ["y"]
     lines = [separator.join(header)]
     classes = ["a", "b", "c"] if rng.random() < 0.5 else ["0", "1"]
     for row in range(n):
@@ -226,7 +226,7 @@ def _conll(rng: Rng) -> Case:
 
 def _folder(rng: Rng) -> Case:
     """A folder of files that are read in one pass."""
-    text = _table(rng, ",").replace("colour", "x9")
+    text = _table(rng, ",").replace("color", "x9")
     head, *rows = text.splitlines()
     files = {}
     for part in range(3):

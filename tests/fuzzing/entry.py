@@ -20,7 +20,7 @@ __all__ = ["READERS", "run"]
 
 
 def run(words: list[str]) -> int:
-    """Run and give the exit code; failures are told by the program's own rules."""
+    """Run and give the exit code; failures are reported by the program's own rules."""
     import typer
 
     from consistruct.__main__ import main

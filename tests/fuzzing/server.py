@@ -73,7 +73,7 @@ def _is_due(fault: Fault, start: float, folder: Path) -> bool:
 
 
 def _wait(pid: int, folder: Path, fault: Fault = NONE) -> Outcome:
-    """Wait for a child, not longer than the limits; then read what it said."""
+    """Wait for a child, not longer than the limits; then read what it stated."""
     start = time.monotonic()
     deadline = start + PATIENCE
     armed = fault.signal is not None
@@ -192,7 +192,7 @@ class ForkServer:
         self._process.stdout.close()
 
     def run(self, words: list[str], folder: Path, fault: Fault = NONE) -> Outcome:
-        """Run one command in folder/work; what it says is kept in folder/stdout and stderr."""
+        """Run one command in folder/work; what it states is kept in folder/stdout and stderr."""
         self.start(words, folder, fault)
         return self.finish()
 

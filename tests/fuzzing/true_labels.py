@@ -1,4 +1,4 @@
-"""Slow, independent readers: what a file says, so that a number read otherwise is seen.
+"""Slow, independent readers: what a file states, so that a number read otherwise is seen.
 
 Each takes what the product read (read.json) and the file, and gives None or what is wrong. Where an
 independent reader cannot make sense of a damaged file, it does not judge.
@@ -27,24 +27,24 @@ MISSING = {"", "?", "na", "nan", "n/a", "null", "none", "-", ".", "nil", "missin
 
 
 def _exact(value: Any, cell: str, *, label: bool = False) -> bool:
-    """Whether a number is the double nearest to what a cell says; of a true label, every digit."""
+    """Whether a number is the double nearest to what a cell states; of a label, every digit."""
     try:
-        said = float(cell)
+        stated = float(cell)
     except ValueError:
         return False
     if value is None or (isinstance(value, float) and math.isnan(value)):
-        return math.isnan(said) or cell.strip().lower() in MISSING
+        return math.isnan(stated) or cell.strip().lower() in MISSING
     if isinstance(value, str):
         return False
     try:
         whole = int(cell)
     except ValueError:
-        return float(value) == said
-    return float(value) == said and (not label or int(value) == whole)
+        return float(value) == stated
+    return float(value) == stated and (not label or int(value) == whole)
 
 
 def _same(value: Any, cell: str, *, label: bool = False) -> bool:
-    """Whether what was read is what the cell says: its number, its words, or missing."""
+    """Whether what was read is what the cell states: its number, its words, or missing."""
     words = cell.strip()
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return words.lower() in MISSING or _exact(value, words)

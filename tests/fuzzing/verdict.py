@@ -56,9 +56,9 @@ def _wrong(words: list[str], outcome: Outcome) -> list[str]:
     if outcome.code is not None and outcome.code not in allowed:
         found.append(f"exit code {outcome.code}")
     lines = [line for line in outcome.stderr.splitlines() if line.strip()]
-    told = [line for line in lines if not line.startswith("consistruct: warning:")]
-    if outcome.code == 2 and (len(told) != 1 or not told[0].startswith("consistruct: ")):
-        found.append(f"{len(told)} lines")
-    if outcome.code == 0 and told:
+    reported = [line for line in lines if not line.startswith("consistruct: warning:")]
+    if outcome.code == 2 and (len(reported) != 1 or not reported[0].startswith("consistruct: ")):
+        found.append(f"{len(reported)} lines")
+    if outcome.code == 0 and reported:
         found.append("words on standard error")
     return [f"{what}: {outcome.stderr[-600:]!r}" for what in found]

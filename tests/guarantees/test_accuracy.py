@@ -1,4 +1,4 @@
-"""The accuracy that plans and reports take where none is asked for."""
+"""The accuracy that plans and reports take where none is requested."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_reports_say_which_eps_and_why():
     assert "closest to 0.09" in report.at_reason
     assert len(report.curve) == 3
     report = calibration_report(cs.calibration_function(ZeroOne(10)), at=0.3)
-    assert (report.at, report.at_reason) == (0.3, "asked for")
+    assert (report.at, report.at_reason) == (0.3, "requested")
 
 
 def run(monkeypatch, capsys, *arguments):
@@ -88,7 +88,7 @@ def run(monkeypatch, capsys, *arguments):
     return stopped.value.code, captured.out, captured.err
 
 
-def test_the_command_line_plans_without_being_told(monkeypatch, capsys):
+def test_the_command_line_plans_without_being_reported(monkeypatch, capsys):
     code, out, _ = run(monkeypatch, capsys, "plan", "zero-one:10", "--json")
     found = json.loads(out)
     assert (code, found["eps"]) == (0, 0.09)

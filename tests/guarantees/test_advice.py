@@ -52,7 +52,7 @@ def test_curves_that_do_not_cross():
     assert crossing_point(H, cs.calibration_function(Hamming(5), "full")) is None
 
 
-def test_every_entry_is_what_sample_complexity_says():
+def test_every_entry_is_what_sample_complexity_states():
     for entry in advise(LARGE, eps=0.3).families:
         found = sample_complexity(LARGE, entry.scores, eps=0.3)
         assert entry.log_iterations == pytest.approx(found.sharp.log_iterations)
@@ -82,7 +82,7 @@ def test_a_budget_gives_the_accuracy_that_needs_it():
     assert isinstance(chosen(advise(LARGE, n_samples=10**9)).scores, Full)
 
 
-def test_a_budget_that_guarantees_nothing_says_so():
+def test_a_budget_that_guarantees_nothing_states_so():
     advice = advise(LARGE, n_samples=2)
     assert advice.recommended is None
     assert "no family has a guarantee" in advice.reason

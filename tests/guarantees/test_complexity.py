@@ -205,7 +205,8 @@ def test_constants_from_data():
     X = rng.normal(size=(50, 4))
     y = loss.true_labels.sample(50, rng)
     W = rng.normal(size=(4, 6))
-    # ‖W‖ in the orthonormal centred basis: the second moment of centred scores, summed over inputs
+    # ‖W‖ in the orthonormal centered basis: the second moment of centered scores, summed over
+    # inputs
     F = loss.score_space.matrix()
     scores = F @ W.T
     D = math.sqrt(((scores - scores.mean(axis=0)) ** 2).mean(axis=0).sum())

@@ -163,7 +163,7 @@ def pilot():
     return cs.forecast(cs.TaskLossClassifier("zero_one", logistic()), X[:250], y[:250]), X, y
 
 
-def test_a_forecast_says_what_comes(pilot):
+def test_a_forecast_states_what_comes(pilot):
     found, X, y = pilot
     fitted = cs.TaskLossClassifier("zero_one", logistic()).fit(X[:1000], y[:1000])
     loss = -fitted.score(X[1000:], y[1000:])
@@ -204,7 +204,7 @@ def test_non_decomposable_metrics_are_forecast_by_their_value(few_fits):
     now = found.at(400)
     assert 0.5 < now.low < now.estimate < now.high <= 1.0
     assert found.rows_for(0.999).text.startswith("macro-f1 = 0.999")
-    # the interval at 400 is about as wide as the bootstrap says of 400 rows
+    # the interval at 400 is about as wide as the bootstrap states of 400 rows
     assert 0.02 < now.high - now.low < 0.25
 
 
@@ -246,7 +246,7 @@ def test_auto_is_chosen_once():
         ("precision-at-recall:0.9", 100, "has a constraint"),
     ],
 )
-def test_what_cannot_be_forecast_is_told(loss, rows, message):
+def test_what_cannot_be_forecast_is_reported(loss, rows, message):
     X, y = load_breast_cancer(return_X_y=True)
     with pytest.raises(ValueError, match=message):
         cs.forecast(cs.TaskLossClassifier(loss, logistic()), X[:rows], y[:rows])
@@ -261,7 +261,7 @@ def test_costs_of_each_example(few_fits):
     assert found.at(200).estimate < costs.mean(axis=0).min()
 
 
-def test_bad_questions_are_told(pilot):
+def test_bad_questions_are_reported(pilot):
     found, X, y = pilot
     with pytest.raises(TypeError, match=r"needs a TaskLossClassifier or .*, got LogisticRegr"):
         cs.forecast(LogisticRegression(), X, y)
@@ -273,7 +273,7 @@ def test_bad_questions_are_told(pilot):
         found.rows_for("low")
 
 
-def test_small_parts_that_a_model_cannot_take_are_left_out():
+def test_small_parts_that_a_model_cannot_take_are_skipped():
     X, y = load_breast_cancer(return_X_y=True)
 
     class Picky(LogisticRegression):
@@ -289,7 +289,7 @@ def test_small_parts_that_a_model_cannot_take_are_left_out():
         nested_refits(model, X[:60, :5], y[:60])
 
 
-def test_draws_judged_by_the_same_rows():
+def test_draws_evaluated_on_the_same_rows():
     """Means of two sizes have the covariance that simulation finds."""
     rng = np.random.default_rng(0)
     n, m, draws, t = 400, 300, 3, 2.0

@@ -1,4 +1,4 @@
-"""Every door that takes a loss takes a spec too, and says so of what is neither."""
+"""Every door that takes a loss takes a spec too, and states it of what is neither."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ def test_losses_without_a_uniform_measure_are_compared_by_bounds():
         assert entry.lower <= entry.upper
 
 
-def test_advise_compares_where_it_was_asked():
+def test_advise_compares_where_it_was_requested():
     loss = Mixed((2, 2), 0.2)
     advice = advise(loss, eps=0.4)
     assert advice.surrogates is not None

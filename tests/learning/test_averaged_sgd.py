@@ -390,7 +390,7 @@ def test_penalties_are_checked(solver):
 
 def test_objectives_are_checked():
     score_map, rng = ScoreMap(LinearFeatures(1)), np.random.default_rng(0)
-    with pytest.raises(TypeError, match="a solver minimises a Statistic"):
+    with pytest.raises(TypeError, match="a solver minimizes a Statistic"):
         LBFGS().solve(ZeroOne(2), score_map, np.zeros((2, 1)), [0, 1], rng=rng)
     with pytest.raises(CapabilityError, match="label_sampling"):
         AveragedSGD(label_sampling=True).solve(
@@ -399,7 +399,7 @@ def test_objectives_are_checked():
 
 
 @pytest.mark.parametrize("n", [200, 600])
-def test_automatic_penalty_of_lbfgs_is_judged_on_held_out_rows(n):
+def test_automatic_penalty_of_lbfgs_is_validated_on_held_out_rows(n):
     """Classes far apart, so that the strongest penalty leaves probabilities too near 1/3."""
     rng = np.random.default_rng(0)
     true = rng.integers(3, size=n)
@@ -407,7 +407,7 @@ def test_automatic_penalty_of_lbfgs_is_judged_on_held_out_rows(n):
     loss, score_map = Abstain(3, 0.1), ScoreMap(LinearFeatures(3))
     surrogate = make_surrogate("log", loss)
     found = LBFGS().solve(surrogate, score_map, X, true, rng=np.random.default_rng(3))
-    whole = ((X - X.mean(axis=0)) ** 2).sum() / n + 1.0  # centred, and the intercept's one
+    whole = ((X - X.mean(axis=0)) ** 2).sum() / n + 1.0  # centered, and the intercept's one
     share = found.alpha * n / whole
     if n < 256:  # fewer rows rank nothing
         assert share == pytest.approx(1.0)

@@ -36,7 +36,7 @@ def problem(loss, n=60, d=5, seed=0):
 
 
 def naive(X, loss, true, weight, alpha, *, gram=False, intercept=True):
-    """Normal equations of the whole problem, vectorised over the outputs: one dense solve."""
+    """Normal equations of the whole problem, vectorized over the outputs: one dense solve."""
     U = dense_target(loss.target(true))
     n = len(X)
     Z = np.column_stack([X, np.ones(n)]) if intercept else X
@@ -188,7 +188,7 @@ def test_weights_count_repetitions():
         np.testing.assert_allclose(results[0][1], results[1][1], atol=1e-7)
 
 
-def test_generalised_cross_validation_by_its_definition():
+def test_generalized_cross_validation_by_its_definition():
     X, true, _ = problem(Hamming(2), n=40)
     alphas = np.array([0.01, 0.1, 1.0])
     found = ClosedScores(alpha=list(alphas), selection="gcv", form="primal").solve(
@@ -199,10 +199,10 @@ def test_generalised_cross_validation_by_its_definition():
         rng=np.random.default_rng(0),
     )
     Y = -dense_target(Hamming(2).target(true))
-    centred = X - X.mean(axis=0)
+    centered = X - X.mean(axis=0)
     for alpha, value in zip(alphas, found.path["gcv"], strict=True):
         hat = (
-            centred @ np.linalg.solve(centred.T @ centred + 40 * alpha * np.eye(5), centred.T)
+            centered @ np.linalg.solve(centered.T @ centered + 40 * alpha * np.eye(5), centered.T)
             + 1 / 40
         )
         residual = Y - hat @ Y
@@ -267,7 +267,7 @@ def test_nystroem_with_all_landmarks_is_the_exact_kernel():
     np.testing.assert_allclose(theta[0], theta[1], atol=1e-6)
 
 
-def test_left_out_estimates_are_those_of_refits():
+def test_out_of_fold_estimates_are_those_of_refits():
     """Of every row at the chosen penalty, also where only a sample of rows chose it."""
     loss = CostMatrix([[0, 1, 5], [2, 0, 1], [1, 1, 0]], rows="pred")
     X, true, weight = problem(loss, n=20, d=3)
@@ -285,12 +285,12 @@ def test_left_out_estimates_are_those_of_refits():
                 sample_weight=weight,
                 rng=np.random.default_rng(0),
             )
-            np.testing.assert_array_equal(found.left_out.rows, np.arange(20))
+            np.testing.assert_array_equal(found.out_of_fold.rows, np.arange(20))
             phi = features.transform(X)
             for i in (0, 7, 19):
                 kept = np.arange(20) != i
                 w = weight[kept]
-                # kernel features: weights are expansion coefficients, penalised by the kernel
+                # kernel features: weights are expansion coefficients, penalized by the kernel
                 penalty = phi[np.ix_(kept, kept)] if phi.shape[1] == 20 else np.eye(3)
                 Z = phi[np.ix_(kept, kept)] if phi.shape[1] == 20 else phi[kept]
                 z = phi[i, kept] if phi.shape[1] == 20 else phi[i]
@@ -299,7 +299,7 @@ def test_left_out_estimates_are_those_of_refits():
                 system = (Zc * w[:, None]).T @ Zc + weight.sum() * found.alpha * penalty
                 coef = np.linalg.lstsq(system, (Zc * w[:, None]).T @ yc, rcond=None)[0]
                 expected = mean_y + (z - mean_z) @ coef
-                np.testing.assert_allclose(found.left_out.expected[i], expected, atol=1e-6)
+                np.testing.assert_allclose(found.out_of_fold.expected[i], expected, atol=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -131,7 +131,7 @@ COSTS = np.ones((2, 2, 2)) - np.eye(2)
         ),
     ],
 )
-def test_bad_input_is_told_in_one_line(call, message):
+def test_bad_input_is_reported_in_one_line(call, message):
     with pytest.raises(ValueError, match=message) as caught:
         call()
     assert "\n" not in str(caught.value)

@@ -267,7 +267,7 @@ def fitted_costs(loss, **settings):
     return cs.TaskLossClassifier(loss, ridge, **settings).fit(SIDES, HEALTH).loss_
 
 
-def test_the_corner_of_a_table_says_which_axis_is_which(tmp_path):
+def test_the_corner_of_a_table_states_which_axis_is_which(tmp_path):
     path = tmp_path / "costs.csv"
     path.write_text("true\\pred,ill,well\nill,0,9\nwell,1,0\n")
     table = pd.read_csv(path, index_col=0)  # the index is called true\pred
@@ -304,7 +304,7 @@ def test_dicts_may_leave_out_right_decisions():
     np.testing.assert_array_equal(fitted_costs(by_true_label, rows="true").M, UNEVEN)
 
 
-def test_rows_are_settled_in_files_and_by_set_loss(tmp_path):
+def test_rows_are_fixed_in_files_and_by_set_loss(tmp_path):
     ridge = cs.models.Ridge("linear", alpha=0.1)
     model = cs.TaskLossClassifier(UNEVEN.T, ridge, rows="true").fit(SIDES, HEALTH)
     cs.learning.save(model, tmp_path / "model.safetensors")

@@ -38,11 +38,11 @@ STOCHASTIC = [
 ]
 REASON = "a stochastic solver visits repeated rows apart; scikit-learn excuses its own alike"
 ABSTAINING = "one answer more than there are classes: neither predictions nor scores match classes_"
-UNORDERED = "distances of classes ask for their order, and 'one', 'three', 'two' have none"
+UNORDERED = "distances of classes request their order, and 'one', 'three', 'two' have none"
 REPEATED = (
     "rows are split to choose the rule: a repeated row lies on both sides, a weighted one on one"
 )
-RARE = "the rule predicts rare classes where they are not the most probable, as macro-F1 asks"
+RARE = "the rule predicts rare classes where they are not the most probable, as macro-F1 requires"
 
 
 def excused(estimator):

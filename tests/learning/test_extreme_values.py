@@ -65,7 +65,7 @@ def test_inputs_in_any_unit(usual, scale):
 
 
 def test_columns_in_units_far_apart(usual):
-    """Standardised columns are alike whatever their units; plain ones are not even seen."""
+    """Standardized columns are alike whatever their units; plain ones are not even seen."""
     units = np.array([1e-149, 1.0, 1e149])
     model = fitted(X * units)
     assert model.score(X * units, Y) == pytest.approx(usual.score(X, Y), abs=0.02)

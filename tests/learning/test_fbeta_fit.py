@@ -45,7 +45,7 @@ def test_given_sizes_are_kept():
         predictor(FBeta(6, sizes=(1,))).fit(X, Y)
 
 
-def test_f_beta_is_better_at_what_it_is_judged_by():
+def test_f_beta_is_better_at_its_own_loss():
     f1 = predictor("fbeta", random_state=0).fit(X[:200], Y[:200])
     hamming = predictor("hamming", random_state=0).fit(X[:200], Y[:200])
     test = slice(200, None)

@@ -1,4 +1,4 @@
-"""Generalised cross-validation from the moments: against dense formulas, and when it is used."""
+"""Generalized cross-validation from the moments: against dense formulas, and when it is used."""
 
 import numpy as np
 import pytest
@@ -21,14 +21,14 @@ def problem(loss, n=50, d=5, seed=0):
     return X, loss.true_labels.sample(n, rng), rng.integers(1, 4, size=n).astype(float)
 
 
-def centred(X, y, weight, fit_intercept):
+def centered(X, y, weight, fit_intercept):
     if not fit_intercept:
         return X, y
     return X - weight @ X / weight.sum(), y - weight @ y / weight.sum()
 
 
 def path_of(X, y, weight, penalty, fit_intercept):
-    Xc, yc = centred(X, y, weight, fit_intercept)
+    Xc, yc = centered(X, y, weight, fit_intercept)
     return TridiagonalPath(
         (Xc * weight[:, None]).T @ Xc,
         (Xc * weight[:, None]).T @ yc,
@@ -48,7 +48,7 @@ def test_solution_and_score_by_their_definitions(d, fit_intercept, alpha):
     X, true, weight = problem(loss, d=d)
     y = -dense_target(loss.target(true))
     found = path_of(X, y, weight, OutputPenalty.gram(3), fit_intercept)
-    Xc, yc = centred(X, y, weight, fit_intercept)
+    Xc, yc = centered(X, y, weight, fit_intercept)
     N = weight.sum()
     inverse = np.linalg.inv((Xc * weight[:, None]).T @ Xc + N * alpha * np.eye(d))
     coef = inverse @ (Xc * weight[:, None]).T @ yc
@@ -56,7 +56,7 @@ def test_solution_and_score_by_their_definitions(d, fit_intercept, alpha):
     squares = float(weight @ ((yc - Xc @ coef) ** 2).sum(axis=1))
     freedom = np.trace(inverse @ (Xc * weight[:, None]).T @ Xc) + fit_intercept
     expected = squares / N / (1 - freedom / N) ** 2
-    assert found.generalised_cross_validation(alpha) == pytest.approx(expected, rel=1e-9)
+    assert found.generalized_cross_validation(alpha) == pytest.approx(expected, rel=1e-9)
 
 
 def test_outputs_with_different_penalties():
@@ -66,7 +66,7 @@ def test_outputs_with_different_penalties():
     penalty = OutputPenalty.weights(loss.score_space)
     assert len(np.unique(penalty.factor)) > 1
     found = path_of(X, y, weight, penalty, True).coefficients(0.05)
-    Xc, yc = centred(X, y, weight, True)
+    Xc, yc = centered(X, y, weight, True)
     second, cross = (Xc * weight[:, None]).T @ Xc, (Xc * weight[:, None]).T @ yc
     rotation = np.eye(3) if penalty.rotation is None else penalty.rotation
     columns = [
@@ -76,7 +76,7 @@ def test_outputs_with_different_penalties():
     np.testing.assert_allclose(found, np.column_stack(columns) @ rotation.T, atol=1e-10)
 
 
-def test_a_singular_matrix_is_an_error_that_says_what_to_do():
+def test_a_singular_matrix_is_an_error_that_states_what_to_do():
     X = np.ones((10, 2))
     found = path_of(X, np.ones((10, 1)), np.ones(10), OutputPenalty.gram(1), False)
     with pytest.raises(ValueError, match="alpha=0 is too small: the features are dependent"):
@@ -138,7 +138,7 @@ def test_products_keep_their_digits_with_and_without_a_shift(mean):
     )
     sums = Moments.from_sums(passed)
     kept_rows = rows + passed.shift - sums.mean_feature
-    Xc, yc = centred(X, dense_target(loss.target(true)), weight, True)
+    Xc, yc = centered(X, dense_target(loss.target(true)), weight, True)
     scale = np.sqrt(np.outer(*2 * (np.diag(Xc.T @ Xc),)))
     assert (np.abs(sums.second_moment - (Xc * weight[:, None]).T @ Xc) < 1e-10 * scale).all()
     np.testing.assert_allclose(sums.cross_moment, (Xc * weight[:, None]).T @ yc, atol=1e-6)

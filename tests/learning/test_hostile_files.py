@@ -201,7 +201,7 @@ def test_members_that_are_not_needed_are_not_inflated(tmp_path):
 
 
 def forged(path, declared, content=b"", version=(1, 0)):
-    """An archive whose X says `declared` and holds `content`."""
+    """An archive whose X states `declared` and holds `content`."""
     np.savez(path, y=Y)
     header = io.BytesIO()
     header.write(b"\x93NUMPY" + bytes(version))

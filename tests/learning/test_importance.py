@@ -60,10 +60,10 @@ def test_weights_choose_the_rows(model):
 
 
 def test_mixed_types():
-    table = pd.DataFrame({"colour": np.where(Y, "red", "blue"), "size": X[:, 1]})
+    table = pd.DataFrame({"color": np.where(Y, "red", "blue"), "size": X[:, 1]})
     est = cs.TaskLossClassifier(random_state=0, time_limit=0).fit(table, Y)
     found = permutation_importance(est, table, Y, random_state=0)
-    assert found.ranked()[0][0] == "colour"
+    assert found.ranked()[0][0] == "color"
     assert found.ranked()[0][1] > 0.3
 
 

@@ -9,10 +9,10 @@ from consistruct.learning.models.ridge import closed_form
 from consistruct.learning.models.ridge.closed_form import DualRidge
 from consistruct.learning.models.ridge.kernel_cholesky import CholeskyRidge, choose_by_factors
 from consistruct.learning.models.ridge.selection import (
-    JudgedRows,
     OutputPenalty,
     Selection,
-    left_out_share,
+    ValidationRows,
+    out_of_fold_share,
 )
 from consistruct.learning.statistics import TargetValues
 from consistruct.losses import Block, CostMatrix, Hamming, Tree, ZeroOne
@@ -66,7 +66,7 @@ def test_leave_one_out_is_refitting_without_the_row(loss, fit_intercept, weights
     y = dense_target(loss.target(true))
     found = ridge(X, loss, true, weight, fit_intercept=fit_intercept)
     alpha = 0.02
-    theta, _, _ = found.leave_one_out(alpha, left_out_share(weight))
+    theta, _, _ = found.leave_one_out(alpha, out_of_fold_share(weight))
     for i in range(12):
         rest = weight.copy()
         rest[i] -= weight[i] if weights == "real" else 1.0
@@ -94,7 +94,7 @@ def test_single_precision_stays_close_where_the_penalty_allows_it():
     loss = ZeroOne(3)
     X, true, weight = problem(loss, n=200)
     largest = float(np.linalg.eigvalsh(KERNEL(X, X) * np.sqrt(np.outer(weight, weight)))[-1])
-    share = left_out_share(weight)
+    share = out_of_fold_share(weight)
     exact, _, freedom = ridge(X, loss, true, weight).leave_one_out(1e-3, share)
     found = ridge(X, loss, true, weight, largest=largest)
     assert found._factor(1e-3)[0].dtype == np.float32
@@ -104,16 +104,16 @@ def test_single_precision_stays_close_where_the_penalty_allows_it():
     assert single_freedom == pytest.approx(freedom, rel=1e-3)
 
 
-def test_generalised_cross_validation_by_its_definition():
+def test_generalized_cross_validation_by_its_definition():
     loss = Hamming(2)
     X, true, _ = problem(loss)
     n, alpha = len(X), 0.02
-    centring = np.eye(n) - 1.0 / n
-    K = centring @ KERNEL(X, X) @ centring
+    centering = np.eye(n) - 1.0 / n
+    K = centering @ KERNEL(X, X) @ centering
     hat = K @ np.linalg.inv(K + n * alpha * np.eye(n)) + 1.0 / n
     y = dense_target(loss.target(true))
     expected = ((y - hat @ y) ** 2).sum() / n / (1 - np.trace(hat) / n) ** 2
-    found = ridge(X, loss, true, np.ones(n)).generalised_cross_validation(alpha)
+    found = ridge(X, loss, true, np.ones(n)).generalized_cross_validation(alpha)
     assert found == pytest.approx(expected, rel=1e-9)
 
 
@@ -142,7 +142,7 @@ def test_the_solver_chooses_and_predicts_as_with_eigenvalues(monkeypatch, select
     np.testing.assert_allclose(cholesky_theta, eigen_theta, atol=1e-6)
 
 
-def test_one_given_penalty_is_factorised_once(monkeypatch):
+def test_one_given_penalty_is_factorized_once(monkeypatch):
     loss = ZeroOne(3)
     X, true, weight = problem(loss, n=60)
     monkeypatch.setattr(closed_form, "EIGEN_ROWS", 10)
@@ -163,7 +163,7 @@ def test_one_given_penalty_is_factorised_once(monkeypatch):
 
 @pytest.mark.parametrize("start", [1e-8, 1e-3, 10.0])
 @pytest.mark.parametrize("selection", ["surrogate", "gcv"])
-def test_the_walk_ends_where_both_neighbours_are_worse(start, selection):
+def test_the_walk_ends_where_both_neighbors_are_worse(start, selection):
     loss = ZeroOne(3)
     X, _, _ = problem(loss, n=80)
     true = (X[:, 0] > 3.0).astype(int) + (X[:, 1] > 3.5)
@@ -173,7 +173,7 @@ def test_the_walk_ends_where_both_neighbours_are_worse(start, selection):
         ridge(X, loss, true, weight, largest=1e9),
         Selection(None, selection),
         start,
-        JudgedRows.of(TargetValues(loss), true, weight),
+        ValidationRows.of(TargetValues(loss), true, weight),
     )
     alpha, path = choice.alpha, choice.path
     assert estimates.shape == (80, 3)
@@ -197,7 +197,7 @@ def test_the_walk_ends_where_both_neighbours_are_worse(start, selection):
             assert scores[at] == pytest.approx(risk, rel=1e-5)
 
 
-def test_a_singular_matrix_is_an_error_that_says_what_to_do():
+def test_a_singular_matrix_is_an_error_that_states_what_to_do():
     X = np.zeros((5, 2))
     found = ridge(X, ZeroOne(2), np.array([0, 1, 0, 1, 0]), np.ones(5))
     with pytest.raises(ValueError, match=r"alpha=0 is too small for a kernel matrix of 5 rows"):

@@ -47,7 +47,7 @@ def test_gram_penalty_is_kernel_ridge_for_every_loss(loss):
 
 
 @pytest.mark.parametrize("loss", [ZeroOne(4), Block((2, 2, 2)), Hamming(3)], ids=repr)
-def test_weight_penalty_is_kernel_ridge_where_the_centred_eigenvalues_are_equal(loss):
+def test_weight_penalty_is_kernel_ridge_where_the_centered_eigenvalues_are_equal(loss):
     """ZeroOne: Ḡ = I/k, so α·k. Hamming: a unit contrast of two states is ±1/√2, so Ḡ = ½, 2α."""
     factor = {"ZeroOne(4)": 4.0, "Block(sizes=(2, 2, 2))": 3.0, "Hamming(3)": 2.0}[repr(loss)]
     np.testing.assert_array_equal(

@@ -12,15 +12,15 @@ WEIGHT = np.ones(len(X))
 
 
 class Recorder:
-    """Risks by a formula; remembers the kernels it was asked about."""
+    """Risks by a formula; remembers the kernels it was called with."""
 
     def __init__(self, task, risk=lambda kernel: 0.0, error=0.0):
         self.task, self.risk, self.error = task, risk, error
-        self.asked = []
+        self.requested = []
 
     def __call__(self, features):
         kernel = features.kernel
-        self.asked.append(kernel)
+        self.requested.append(kernel)
         return self.task(kernel), self.risk(kernel), self.error
 
 
@@ -33,12 +33,12 @@ def test_the_best_quarter_of_the_first_trial_goes_on():
     first = Recorder(lambda kernel: kernel.bandwidth)
     second = Recorder(lambda kernel: -kernel.bandwidth)
     kernel, _ = searched(first, second)
-    asked = first.asked  # two kernels, of each both scalings, of each six bandwidths
-    assert len(asked) == 24
+    requested = first.requested  # two kernels, of each both scalings, of each six bandwidths
+    assert len(requested) == 24
     narrow = []
-    for scaled in (asked[:6] + asked[12:18], asked[6:12] + asked[18:]):
+    for scaled in (requested[:6] + requested[12:18], requested[6:12] + requested[18:]):
         narrow += sorted(scaled, key=lambda kernel: kernel.bandwidth)[:3]
-    assert sorted(map(repr, second.asked)) == sorted(map(repr, narrow))
+    assert sorted(map(repr, second.requested)) == sorted(map(repr, narrow))
     assert kernel == max(narrow, key=lambda kernel: kernel.bandwidth)
 
 
@@ -47,7 +47,7 @@ def test_ties_in_the_first_trial_go_by_the_surrogate_risk():
     first = Recorder(lambda kernel: 0.0, lambda kernel: kernel.name == "rbf")
     second = Recorder(lambda kernel: 0.0, lambda kernel: kernel.bandwidth)
     _, scaling = searched(first, second)
-    assert {kernel.name for kernel in second.asked} == {"laplace"}
+    assert {kernel.name for kernel in second.requested} == {"laplace"}
     assert scaling.scale is not None
 
 
@@ -57,13 +57,13 @@ def test_scaling_given_as_any_boolean(standardize):
     assert (scaling.scale is not None) == bool(standardize)
 
 
-def test_within_the_error_standardised_inputs_win_and_then_the_surrogate_risk():
+def test_within_the_error_standardized_inputs_win_and_then_the_surrogate_risk():
     exact = Recorder(lambda kernel: 0.5, lambda kernel: kernel.bandwidth)
     kernel, scaling = searched(exact, names=("rbf",))
     assert scaling.scale is not None
-    # the first six were asked about raw inputs
-    assert kernel == min(exact.asked[6:], key=lambda kernel: kernel.bandwidth)
-    unscaled = exact.asked[:6]
+    # the first six were compared on raw inputs
+    assert kernel == min(exact.requested[6:], key=lambda kernel: kernel.bandwidth)
+    unscaled = exact.requested[:6]
     raw = Recorder(lambda kernel: 0.4 if kernel in unscaled else 0.5)
     assert searched(raw, names=("rbf",))[1].scale is None
     raw.error = 0.2  # too close to tell
@@ -73,7 +73,7 @@ def test_within_the_error_standardised_inputs_win_and_then_the_surrogate_risk():
 def test_one_candidate_is_not_tried():
     never = Recorder(lambda kernel: 1 / 0)
     kernel, scaling = searched(never, names=("poly",), bandwidth=2.5, standardize=False)
-    assert (kernel, scaling.scale, never.asked) == (Kernel("poly", 2.5), None, [])
+    assert (kernel, scaling.scale, never.requested) == (Kernel("poly", 2.5), None, [])
 
 
 @pytest.mark.parametrize("name", ["rbf", "laplace", "poly"])

@@ -25,7 +25,7 @@ NAMES = np.array(["ant", "bee", "cat", "dog"])
     ("loss", "chance"),
     [("kendall", 0.5), ("footrule", 0.6), ("spearman_rho", 0.5), ("matching", 0.75)],
 )
-def test_orders_are_learnt(loss, chance):
+def test_orders_are_learned(loss, chance):
     model = predictor(loss, random_state=0).fit(X[:80], ORDERS[:80])
     assert vars(model.loss_)["n"] == K
     assert -model.score(X[80:], ORDERS[80:]) < 0.6 * chance

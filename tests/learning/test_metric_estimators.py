@@ -77,7 +77,7 @@ def test_the_estimate_is_honest():
     assert np.mean(values) == pytest.approx(1 / 3, abs=0.03)
 
 
-def test_left_out_rows_of_the_model_are_used_where_it_has_them():
+def test_out_of_fold_rows_of_the_model_are_used_where_it_has_them():
     model = cs.TaskLossClassifier("balanced-accuracy", cs.models.Ridge("linear", alpha=0.1))
     model.fit(X[:200], NAMES[:200])
     assert model.rule_.n_rows == 200
@@ -208,20 +208,20 @@ def test_metric_value_takes_labels_as_they_are():
 
 
 @pytest.mark.parametrize(
-    ("loss", "y", "told"),
+    ("loss", "y", "reported"),
     [
         ("f1", NAMES, "is for 2 classes"),
         ("mcc", Y_SETS[:600], "is for classes and needs y of shape"),
         ("macro-f1", np.zeros(600), "contains only 1 class"),
     ],
 )
-def test_labels_that_a_metric_does_not_take(loss, y, told):
-    with pytest.raises(ValueError, match=told):
+def test_labels_that_a_metric_does_not_take(loss, y, reported):
+    with pytest.raises(ValueError, match=reported):
         cs.TaskLossClassifier(loss, logistic()).fit(X[: len(y)], y)
 
 
 def test_other_ways_to_get_it_wrong():
-    with pytest.raises(ConsistructError, match="at least 10 held-out rows"):
+    with pytest.raises(ConsistructError, match="at least 10 out-of-fold rows"):
         cs.TaskLossClassifier("macro-f1", logistic()).fit(X[:8], np.arange(8) % 2)
     ridge = cs.models.Ridge("linear", solver="sgd")
     with pytest.raises(ValueError, match="and partial_fit has none; use fit"):

@@ -1,4 +1,4 @@
-"""Text has no order: whoever is judged by distances of classes says which is above which."""
+"""Text has no order: a loss of distances needs to know which class is above which."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_text_without_an_order_is_refused(loss):
 
 
 @pytest.mark.parametrize("loss", ["zero_one", "kappa", "macro-f1"])
-def test_what_asks_for_no_order_takes_text(loss):
+def test_what_requests_no_order_takes_text(loss):
     assert classifier(loss).fit(X, TEXT).classes_.tolist() == ["high", "low", "mid"]
 
 
@@ -47,7 +47,7 @@ def test_the_loss_names_the_order(loss, tmp_path):
 
 
 @pytest.mark.parametrize("loss", ["ordinal", "qwk"])
-def test_an_ordered_categorical_says_it_itself(loss):
+def test_an_ordered_categorical_states_it_itself(loss):
     y = pd.Categorical(TEXT, categories=["none", *GRADES], ordered=True)
     for given in (y, pd.Series(y)):
         model = classifier(loss).fit(X, given)

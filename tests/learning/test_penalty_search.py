@@ -48,7 +48,7 @@ def test_search_agrees_with_the_eigenbasis(intercept, selection):
     np.testing.assert_allclose(searched.weights, whole.weights, atol=1e-9)
 
 
-def test_left_out_rows_are_predicted_without_themselves():
+def test_out_of_fold_rows_are_predicted_without_themselves():
     score_map = ScoreMap(LinearFeatures(D))
     weight = np.ones(N)
     rows = np.array([3, 50])

@@ -304,7 +304,7 @@ def assert_identical(one: Any, other: Any) -> None:
         for key in one:
             assert_identical(one[key], other[key])
     elif isinstance(one, float | np.floating):
-        if np.isnan(one):  # Python floats lose the payload of a NaN in JSON, which says nothing
+        if np.isnan(one):  # Python floats lose the payload of a NaN in JSON, which states nothing
             assert np.isnan(other)
         else:
             assert np.asarray(one).tobytes() == np.asarray(other).tobytes()

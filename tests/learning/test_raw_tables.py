@@ -81,7 +81,7 @@ def test_another_file_is_read_alike(tmp_path, kind):
     assert data.X[:, 4].tolist() == ["00100", "75001"]
 
 
-def test_what_tells_nothing_is_dropped_and_said(tmp_path):
+def test_what_tells_nothing_is_dropped_and_stated(tmp_path):
     n = 30
     table = pd.DataFrame(
         {
@@ -96,11 +96,11 @@ def test_what_tells_nothing_is_dropped_and_said(tmp_path):
         data = read_data(written(tmp_path, "csv", table), target="y")
     assert data.feature_names == ("number",)
     assert data.X.dtype == np.float64
-    said = {note.name: str(note) for note in data.columns}
-    assert said["id"] == "dropped: every row has a different value"
-    assert said["empty"] == "dropped: it is empty"
-    assert said["same"] == "dropped: it has a single value"
-    assert said["number"] == "number"
+    stated = {note.name: str(note) for note in data.columns}
+    assert stated["id"] == "dropped: every row has a different value"
+    assert stated["empty"] == "dropped: it is empty"
+    assert stated["same"] == "dropped: it has a single value"
+    assert stated["number"] == "number"
     kept = read_data(tmp_path / "d.csv", target="y", columns={"id": "category"})
     assert kept.feature_names == ("id", "number")
 

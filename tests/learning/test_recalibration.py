@@ -1,4 +1,4 @@
-"""Recalibration on left-out rows: chosen by rows really left out, for every model, in one place."""
+"""Recalibration on out-of-fold rows, really unseen, for every model, in one place."""
 
 from typing import Any
 
@@ -70,7 +70,7 @@ def refitted(K, y, weight, left, alpha, intercept):
 @pytest.mark.parametrize("weights", ["none", "whole", "real"])
 @pytest.mark.parametrize("route", ["eigenvalues", "cholesky", "primal"])
 @pytest.mark.parametrize("loss", [losses.Hamming(4), losses.FBeta(4, empty=1.0)], ids=repr)
-def test_the_contrast_is_the_best_for_rows_that_are_really_left_out(
+def test_the_contrast_is_the_best_for_rows_that_are_really_out_of_fold(
     monkeypatch, route, loss, weights
 ):
     X, Y = rare_labels()
@@ -116,14 +116,14 @@ def test_decisions_have_the_contrast_and_reports_do_not():
     embedded = losses.Hamming(4).score_space.embed(pred)
     matched = contrast.before  # with the losses that occurred, whatever the contrast is
     assert isinstance(matched, Slope)
-    told = mean + matched.slope * (estimates - mean)
-    expected = np.einsum("nw,nw->n", embedded, told) + 1.0
+    reported = mean + matched.slope * (estimates - mean)
+    expected = np.einsum("nw,nw->n", embedded, reported) + 1.0
     np.testing.assert_allclose(model.predict_expected_loss(X), np.clip(expected, 0.0, 1.0))
-    np.testing.assert_allclose(model.expected_target(X), told)
+    np.testing.assert_allclose(model.expected_target(X), reported)
 
 
 def test_any_model_is_recalibrated_with_folds():
-    """A deep tree says 0 or 1 and is wrong for noisy labels: folds flatten it, and only folds."""
+    """A deep tree predicts 0 or 1, wrong for noisy labels: folds flatten it, and only folds."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(600, 3))
     y = (X[:, 0] + rng.normal(size=600) > 0).astype(int)
@@ -150,7 +150,7 @@ def test_probabilities_of_a_good_classifier_stay_as_they_are():
 
 
 def test_ridge_estimates_become_probabilities():
-    """Left-out rows of ridge regression are too flat where classes are well apart."""
+    """Out-of-fold rows of ridge regression are too flat where classes are well apart."""
     X, y = load_iris(return_X_y=True)
     model = classifier(random_state=0).fit(X, y)
     assert isinstance(model.recalibration_, Temperature)
@@ -169,7 +169,7 @@ def test_few_rows_change_nothing():
     assert isinstance(classifier().fit(X[rows], y[rows]).recalibration_, Unchanged)
 
 
-def test_groups_leave_no_exact_left_out_rows():
+def test_groups_leave_no_exact_out_of_fold_rows():
     """Rows of a group know each other's labels: leave-one-out would leak, folds by group do not."""
     rng = np.random.default_rng(0)
     group = np.repeat(np.arange(40), 5)
@@ -186,11 +186,11 @@ def test_groups_leave_no_exact_left_out_rows():
 
 
 def noisy_grades(weighted=False, k=12, n=600):
-    """Many classes, told apart badly: estimates of a strong penalty keep to the middle."""
+    """Many classes, distinguished badly: estimates of a strong penalty keep to the middle."""
     rng = np.random.default_rng(1)
-    centres = rng.normal(size=(k, 6))
+    centers = rng.normal(size=(k, 6))
     y = rng.integers(k, size=n)
-    X = centres[y] + 0.9 * rng.normal(size=(n, 6))
+    X = centers[y] + 0.9 * rng.normal(size=(n, 6))
     weight = rng.uniform(0.5, 1.5, n) if weighted else np.ones(n)
     return X, y, weight
 
@@ -209,7 +209,7 @@ def test_a_contrast_between_classes_is_the_best_of_those_that_are_proven(weighte
     X, y, weight = noisy_grades(weighted)
     model = classifier("ordinal", features="linear", alpha=0.5, random_state=0)
     model.fit(X, y, sample_weight=weight if weighted else None)
-    left = model.model_.left_out()
+    left = model.model_.out_of_fold()
     assert len(left.rows) == len(X)
     chosen: Any = model.recalibration_
     assert isinstance(chosen, Contrast)
@@ -265,7 +265,7 @@ def test_decisions_between_classes_have_the_contrast_and_reports_do_not(tmp_path
 
 @pytest.mark.parametrize(("greatest", "proven"), [(1.0, True), (1000.0, False)])
 def test_a_contrast_must_gain_more_than_one_mistake_of_the_greatest_cost(greatest, proven):
-    """The dear mistake occurs in no row, and nothing says what the contrast does to it."""
+    """The expensive mistake occurs in no row, and nothing shows what the contrast does to it."""
     costs = 1.0 - np.eye(3)
     costs[0, 2] = greatest
     y_true = np.repeat([0, 1], [150, 40])

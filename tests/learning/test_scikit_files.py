@@ -238,7 +238,7 @@ def test_the_default_comes_back(tmp_path):
         (Prepared(FunctionTransformer(np.log1p), Ridge()), "log1p"),
         (Prepared(FunctionTransformer(lambda values: values), Ridge()), "lambda"),
     ],
-    ids=["neighbours", "support vectors", "boosting", "search", "ufunc", "lambda"],
+    ids=["neighbors", "support vectors", "boosting", "search", "ufunc", "lambda"],
 )
 def test_what_is_not_on_the_list_is_refused_with_the_reason(model, named, tmp_path):
     with pytest.raises(ModelFileError, match="joblib") as caught:
@@ -615,7 +615,7 @@ def test_a_loss_of_ones_own_is_saved_once_registered(tmp_path):
     register_type(triage, "example.Triage")
     again = round_trip(model, tmp_path, X)
     assert again.loss == triage(3, 1.0, 5.0)
-    # a program that has not registered it says what to do
+    # a program that has not registered it states what to do
     script = "import sys; from consistruct.learning import load; load(sys.argv[1])"
     done = subprocess.run(
         [sys.executable, "-c", script, str(tmp_path / "model")],

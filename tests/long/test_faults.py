@@ -28,7 +28,7 @@ def servers():
 
 @pytest.fixture(scope="module")
 def quiet(servers, tmp_path_factory):
-    """What each job leaves undisturbed, found out when it is first asked for."""
+    """What each job leaves undisturbed, found out when it is first requested."""
     folder = tmp_path_factory.mktemp("undisturbed")
     jobs = {job.name: job for job in JOBS}
     return cache(lambda name: undisturbed(jobs[name], servers[0], folder))

@@ -1,4 +1,4 @@
-"""A fit on a memory-mapped array that the process could not hold: the kernel's limit says so."""
+"""A fit on a memory-mapped array that the process could not hold: the kernel's limit states it."""
 
 import json
 import subprocess

@@ -59,7 +59,7 @@ def test_a_bound_that_is_too_small_would_be_seen():
 
 
 @pytest.mark.parametrize("eps", [0.02, 0.01])
-def test_functions_to_be_learnt_make_a_problem_hard_and_not_k_eff(eps):
+def test_functions_to_be_learned_make_a_problem_hard_and_not_k_eff(eps):
     study = hardness_study(eps=eps)
     alone = study.fit("k_eff")
     assert alone.r_squared < 0.05

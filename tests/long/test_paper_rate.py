@@ -25,7 +25,7 @@ def test_suboptimality_is_below_the_bound_in_expectation(loss, n_steps):
     every, q = distribution(loss, 0)
     space = loss.score_space
     targets = dense_target(loss.target(every))
-    best = -q @ targets  # (inputs, width): the minimiser θ(x) = −E[u | x]
+    best = -q @ targets  # (inputs, width): the minimizer θ(x) = −E[u | x]
     gram = space.gram()
     surrogate, score_map = (
         QuadraticSurrogate(loss),

@@ -40,13 +40,13 @@ def many_categories():
     """A column of up to 10,000 categories, another that tells the true label."""
     n = 12_000
     shop = RNG.integers(10_000, size=n)
-    colour = RNG.choice(["red", "green", "blue"], n)
+    color = RNG.choice(["red", "green", "blue"], n)
     return pd.DataFrame(
         {
             "shop": [f"shop {i}" for i in shop],
-            "colour": colour,
+            "color": color,
             "price": RNG.normal(size=n),
-            "y": np.where((colour == "red") | (RNG.random(n) < 0.1), "buy", "leave"),
+            "y": np.where((color == "red") | (RNG.random(n) < 0.1), "buy", "leave"),
         }
     )
 
@@ -67,7 +67,7 @@ def words():
 TABLES = {
     "iris.csv": lambda: sklearn_table(load_iris),
     "wine.csv": lambda: sklearn_table(load_wine),
-    "tumours.csv": lambda: sklearn_table(load_breast_cancer, 2),
+    "tumors.csv": lambda: sklearn_table(load_breast_cancer, 2),
     "digits.csv": lambda: sklearn_table(load_digits, 4),
     "patients.csv": patients,
     "patients.parquet": patients,
@@ -108,8 +108,8 @@ def test_from_file_to_report(name, tmp_path):
     train, test = tmp_path / "train" / name, tmp_path / "test" / name
     model, page = tmp_path / "model.safetensors", tmp_path / "report.html"
     run("fit", train, "--target", "y", "--loss", "zero-one", "--model", model)
-    said = run("evaluate", model, test)
-    loss = float(said.split("mean loss")[1].split()[0])
+    stated = run("evaluate", model, test)
+    loss = float(stated.split("mean loss")[1].split()[0])
     guess = 1 - table["y"].iloc[order[cut:]].value_counts(normalize=True).iloc[0]
     assert loss < guess  # better than the commonest answer
     run("report", model, test, "--train", train, "--html", page)

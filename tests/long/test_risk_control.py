@@ -51,9 +51,9 @@ def test_selective_risk(name, policy, record_property):
 
 
 @pytest.mark.parametrize(("name", "policy"), [("fbeta", "threshold"), ("cost", "defer")])
-def test_monotonised_losses(name, policy, record_property):
+def test_monotonized_losses(name, policy, record_property):
     found = population(name, policy)
-    risks = found.risks(DRAWS, ROWS, seed=14, method="monotonised")
+    risks = found.risks(DRAWS, ROWS, seed=14, method="monotonized")
     record_property("cases", DRAWS)
     assert risks.mean() <= found.level + 3 * risks.std() / math.sqrt(DRAWS)
 

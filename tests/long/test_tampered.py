@@ -34,7 +34,7 @@ def accepted(document):
         alone = True
     except MALFORMED:
         alone = False
-    assert alone is verdict or not verdict  # the package also asks for fields that are not used
+    assert alone is verdict or not verdict  # the package also requires fields that are not used
     return verdict
 
 

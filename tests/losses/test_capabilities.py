@@ -31,7 +31,7 @@ class Mistakes(Loss):
     max_value = 1.0
 
     @property
-    def wrong_parts(self):
+    def hamming_shape(self):
         return self.n_parts, self.n_states
 
     def _value(self, pred, true):
@@ -60,7 +60,7 @@ class OrAsk(MatrixLoss):
     def _columns(self):
         return np.array([[0.0, 5.0], [1.0, 0.0], [0.6, 0.6]])
 
-    no_answer = 2
+    abstain_index = 2
 
     def _value(self, pred, true):
         return self._columns[pred, true]

@@ -124,7 +124,7 @@ def test_answers_that_the_check_refuses_are_refused():
         (lambda: Decision(GridPath(2, 2), 5), "has 4 costs, got n_costs=5"),
         (lambda: Decision(GridPath(2, 2), sense="least"), "sense must be"),
         (lambda: Decision(GridPath(2, 2), exact=False), "function of your own"),
-        (lambda: Decision(GraphPath([[0, 1]], 0, 1), sense="max"), "only minimises"),
+        (lambda: Decision(GraphPath([[0, 1]], 0, 1), sense="max"), "only minimizes"),
         (lambda: Decision(GraphPath([[0, 1]], 0, 1))([[1.0]], [[-1.0]]), "non-negative"),
         (lambda: Decision(GridPath(2, 2))([[1, 1, 0, 0]], [[1.0] * 4]), "feasible decisions"),
         (lambda: Decision(GridPath(2, 2))([[1, 0, 1, 0]], [[1.0] * 3]), r"shape \(n, 4\)"),

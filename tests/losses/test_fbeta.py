@@ -64,7 +64,7 @@ def test_both_ways_of_decoding_agree(monkeypatch):
         assert not one_by_one[40:50, 0].any()
 
 
-def test_bayes_decision_minimises_the_expected_loss():
+def test_bayes_decision_minimizes_the_expected_loss():
     loss = FBeta(7, 2.0)
     every = Product(7).enumerate()
     rng = np.random.default_rng(1)
@@ -137,11 +137,11 @@ def test_decoding_983_labels_needs_little_memory():
     tracemalloc.stop()
     assert peak < 10 * 2**20
     assert 3000 * space.width * 8 + peak < 2**30
-    # no neighbour is better: one label more, or one less
+    # no neighbor is better: one label more, or one less
     score = (space.embed(labels[:1]) @ theta[0])[0]
-    neighbours = np.abs(labels[0] - np.eye(983, dtype=np.int64))
+    neighbors = np.abs(labels[0] - np.eye(983, dtype=np.int64))
     assert (
-        max((space.embed(neighbours[i : i + 100]) @ theta[0]).max() for i in range(0, 983, 100))
+        max((space.embed(neighbors[i : i + 100]) @ theta[0]).max() for i in range(0, 983, 100))
         <= score
     )
 

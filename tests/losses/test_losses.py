@@ -192,7 +192,7 @@ def test_hamming_family_on_packed_sequences():
         (
             lambda: Hamming(None).worst_true_label(np.zeros((1, 2))),
             FamilyError,
-            "optimise over true labels",
+            "optimize over true labels",
         ),
         (lambda: Hamming(None)(Ragged.pack([[0]]), [[0]]), TypeError, "must both be packed"),
         (

@@ -110,7 +110,7 @@ def test_other_bad_specs():
     with pytest.raises(TypeError, match="a loss spec must be a string, got int"):
         parse_loss(3)
     with pytest.raises(
-        LossSpecError, match="says how to read a cost file; 'zero-one:3' names none"
+        LossSpecError, match="states how to read a cost file; 'zero-one:3' names none"
     ):
         parse_loss("zero-one:3", rows="pred")
 

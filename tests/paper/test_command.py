@@ -129,7 +129,7 @@ def test_bad_usage_is_one_line_and_exit_code_2(paper, tmp_path, monkeypatch, arg
     assert not list(tmp_path.iterdir())
 
 
-def test_without_sympy_one_line_says_how_to_get_it():
+def test_without_sympy_one_line_states_how_to_get_it():
     code = "import sys; sys.modules['sympy'] = None; import paper.__main__"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=ROOT

@@ -15,7 +15,7 @@ def verdicts(report):
 
 @pytest.mark.parametrize("l_max", [1.0, 2.5])
 @pytest.mark.parametrize("name", ["quadratic", "exponential", "logistic"])
-def test_the_examples_of_the_paper_are_proved_with_their_minimisers(name, l_max):
+def test_the_examples_of_the_paper_are_proved_with_their_minimizers(name, l_max):
     a, b, paper = paper_examples(l_max)[name]
     report = check_conditions(a, b, l_max)
     assert report.verdict == "proved", str(report)
@@ -23,7 +23,7 @@ def test_the_examples_of_the_paper_are_proved_with_their_minimisers(name, l_max)
     expected = sympy.sympify(paper, locals={"ell": ell})
     for value in np.linspace(0.05, 0.95, 7) * l_max:
         at = {ell: float(value)}
-        assert float(report.minimiser.subs(at)) == pytest.approx(float(expected.subs(at)))
+        assert float(report.minimizer.subs(at)) == pytest.approx(float(expected.subs(at)))
 
 
 def test_the_second_example_breaks_the_hypothesis_that_the_paper_states():
@@ -43,7 +43,7 @@ def test_the_second_example_breaks_the_hypothesis_that_the_paper_states():
         ("f", "0", "b'/a' is strictly increasing"),
         ("f", "cos(f)", "b is convex"),
         ("f", "1/f", "a and b are differentiable"),
-        ("f", "log(1 + exp(-f))/2", "c·a + b is bounded below with a unique minimiser"),
+        ("f", "log(1 + exp(-f))/2", "c·a + b is bounded below with a unique minimizer"),
     ],
 )
 def test_refutations_come_with_a_witness_that_is_one(a, b, statement):
@@ -66,12 +66,12 @@ def test_refutations_come_with_a_witness_that_is_one(a, b, statement):
         assert values[2] < -400
 
 
-def test_a_minimiser_at_infinity_orders_nothing():
+def test_a_minimizer_at_infinity_orders_nothing():
     # a, b convex, a and b'/a' = 2e^f increasing, c·a + b > 0 with its infimum at −∞ for every c
     report = check_conditions("exp(f)", "exp(2*f)")
     assert report.verdict == "refuted"
     (found,) = [c for c in report.conditions if c.verdict == "refuted"]
-    assert found.reason == "the minimiser is infinite"
+    assert found.reason == "the minimizer is infinite"
     assert found.witness is not None
     c = found.witness["c"]
     assert 0 < c < 1
@@ -80,7 +80,7 @@ def test_a_minimiser_at_infinity_orders_nothing():
 
 
 @pytest.mark.parametrize(("a", "b"), [("f", "abs(f)"), ("f", "f**2/2 + sin(f)/2")])
-def test_what_is_not_decided_is_said_to_be_undecided(a, b):
+def test_what_is_not_decided_is_stated_to_be_undecided(a, b):
     assert check_conditions(a, b).verdict == "undecided"
 
 

@@ -72,7 +72,7 @@ def test_entries_name_only_what_is_there():
     assert not set(NOT_CLAIMS) - set(ITEMS)
 
 
-def test_what_is_not_checked_is_rare_and_says_why():
+def test_what_is_not_checked_is_rare_and_states_why():
     unchecked = [entry for entry in ENTRIES.values() if entry.check is None]
     assert len(unchecked) <= 3
     assert all(entry.reason and entry.expected == "not checked" for entry in unchecked)

@@ -108,14 +108,14 @@ def test_risks_are_those_of_enumeration(problem):
         assert problem.task_excess(weights) == pytest.approx(task, abs=1e-12)
 
 
-def test_the_centred_excess_ignores_constants_and_nothing_else():
+def test_the_centered_excess_ignores_constants_and_nothing_else():
     problem = synthetic_problem(ZeroOne(4), n_anchors=3)
     shifted = problem.optimum + np.array([[1.0], [2.0], [-3.0]])  # of each anchor, to all scores
-    assert problem.surrogate_excess(shifted, centred=True) == pytest.approx(0.0, abs=1e-12)
+    assert problem.surrogate_excess(shifted, centered=True) == pytest.approx(0.0, abs=1e-12)
     assert problem.surrogate_excess(shifted) > 0.1
     moved = problem.optimum.copy()
     moved[0, 0] += 1.0
-    assert problem.surrogate_excess(moved, centred=True) > 0.01
+    assert problem.surrogate_excess(moved, centered=True) > 0.01
 
 
 def test_examples_follow_the_distributions(problem):
@@ -132,7 +132,7 @@ def test_bases_have_the_scores_of_the_space(problem):
     space = problem.scores
     F, mu = space.matrix(), space.predictions.weights()
     theta = np.random.default_rng(0).normal(size=(2, space.width))
-    for basis, centred in (
+    for basis, centered in (
         (paper_coordinates(space), False),
         (orthonormal_coordinates(space), True),
     ):
@@ -141,7 +141,7 @@ def test_bases_have_the_scores_of_the_space(problem):
             embedding.T @ (mu[:, None] * embedding), np.diag(basis.spectrum), atol=1e-12
         )
         scores, same = F @ theta.T, embedding @ (theta @ basis.forward).T
-        if centred and space.contains_constant:
+        if centered and space.contains_constant:
             scores = scores - mu @ scores
         np.testing.assert_allclose(same, scores, atol=1e-10)
 

@@ -159,7 +159,7 @@ def test_the_path_is_that_of_the_model(iris):
     assert report.criterion == "task_loss"
 
 
-def test_generalised_cross_validation_and_fixed_penalties(iris):
+def test_generalized_cross_validation_and_fixed_penalties(iris):
     _, X, y = iris
     solver = ClosedForm(selection="gcv")
     model = classifier(loss="ordinal", solver=solver, bandwidth=1.0).fit(X, y)
@@ -356,7 +356,7 @@ def test_orders_have_the_constant_only():
     jsonschema.validate(report.as_dict(), report_schema("learning"))
 
 
-def test_a_loss_without_expected_loss_says_so(iris, monkeypatch):
+def test_a_loss_without_expected_loss_states_so(iris, monkeypatch):
     model, X, y = iris
 
     def fails(X):

@@ -130,7 +130,7 @@ def test_an_empty_page_and_hostile_parts():
     assert not re.search(r"<(q|a|d|n|v|t|h|c|f|k)>", "".join(page.text).replace("<", "&lt;"))
 
 
-def test_the_worst_case_is_behind_a_fold_that_says_what_it_is():
+def test_the_worst_case_is_behind_a_fold_that_states_what_it_is():
     report = report_of("named")
     section = next(s for s in calibration_sections(report) if s.key == "sample_size")
     assert section.fold == "Worst-case guarantee, over all distributions"
@@ -142,5 +142,5 @@ def test_the_worst_case_is_behind_a_fold_that_says_what_it_is():
     fold = part.index(f"<details><summary>{section.fold}</summary>")
     assert part.index(section.answer) < fold < part.index("N*, sharp constants")
     assert fold < part.index('id="figure-sample_size"')
-    # and nothing of it is said before
+    # and nothing of it is stated before
     assert "N*" not in page[page.index("<main>") : start + fold]

@@ -11,7 +11,7 @@ import pytest
 
 from consistruct.charts import plotly_figure
 from consistruct.charts.model import Chart, HeatMap, Mark, Series
-from consistruct.charts.plotly_figures import THEME_COLOURS, themed
+from consistruct.charts.plotly_figures import THEME_COLORS, themed
 from consistruct.report.calibration.charts import (
     calibration_charts,
     calibration_figures,
@@ -128,7 +128,7 @@ def test_the_distribution_is_a_distribution_with_names():
             assert excess >= case.eps * (1 - 1e-6), name
 
 
-def test_themes_change_colours_and_nothing_else():
+def test_themes_change_colors_and_nothing_else():
     figure = calibration_figures(report_of("named"))["curve"]
     dark = themed(figure, "dark")
     assert themed(figure, "light") == figure
@@ -139,16 +139,16 @@ def test_themes_change_colours_and_nothing_else():
             return {key: forget(entry) for key, entry in value.items()}
         if isinstance(value, list):
             return [forget(entry) for entry in value]
-        colours = {*THEME_COLOURS, *THEME_COLOURS.values()}
-        return "colour" if isinstance(value, str) and value in colours else value
+        colors = {*THEME_COLORS, *THEME_COLORS.values()}
+        return "color" if isinstance(value, str) and value in colors else value
 
     assert forget(dark) == forget(figure)
     with pytest.raises(ValueError, match="theme must be 'light' or 'dark', got 'sepia'"):
         themed(figure, "sepia")
 
 
-def luminance(colour):
-    channels = [int(colour[n : n + 2], 16) / 255 for n in (1, 3, 5)]
+def luminance(color):
+    channels = [int(color[n : n + 2], 16) / 255 for n in (1, 3, 5)]
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
@@ -156,13 +156,13 @@ def luminance(colour):
 def test_lines_stand_out_from_the_page_in_both_themes():
     from consistruct.charts import plotly_figures as drawing
 
-    for colours, ground in (
+    for colors, ground in (
         (drawing.LIGHT, drawing.PANEL),
         (drawing.DARK, drawing.DARK_PANEL),
     ):
-        for colour in colours:
-            bright, dim = sorted((luminance(colour), luminance(ground)), reverse=True)
-            assert (bright + 0.05) / (dim + 0.05) >= 3, f"{colour} on {ground}"  # WCAG, graphics
+        for color in colors:
+            bright, dim = sorted((luminance(color), luminance(ground)), reverse=True)
+            assert (bright + 0.05) / (dim + 0.05) >= 3, f"{color} on {ground}"  # WCAG, graphics
 
 
 def test_settings_are_compared_in_the_same_axes():
@@ -171,10 +171,8 @@ def test_settings_are_compared_in_the_same_axes():
     assert list(figures) == ["compare_curves", "compare_sample_sizes"]
     names = [trace["name"] for trace in figures["compare_curves"]["data"]]
     assert {"own", "blocks"} <= set(names)
-    colours = {
-        t["line"]["color"] for t in figures["compare_curves"]["data"] if "color" in t["line"]
-    }
-    assert len(colours) == 2
+    colors = {t["line"]["color"] for t in figures["compare_curves"]["data"] if "color" in t["line"]}
+    assert len(colors) == 2
     mixed = [("quadratic", report_of("closed form")), ("log", report_of("log, a formula"))]
     assert "units" in comparison_figures(mixed)["compare_curves"]["layout"]["meta"]["caption"]
 

@@ -168,7 +168,7 @@ def test_gains_have_a_report_too(fitted):
     assert learning_sections(report)
 
 
-def test_what_is_missing_is_told_in_one_line(fitted):
+def test_what_is_missing_is_reported_in_one_line(fitted):
     model, X, y, costs = fitted
     other = np.append(y[:-1], "dies")
     sets = cs.StructuredPredictor("hamming", cs.models.Ridge())

@@ -1,4 +1,4 @@
-"""Every report keeps the published schema, comes back as it was, and other versions are told."""
+"""Every report keeps the published schema, comes back as it was; other versions are refused."""
 
 from __future__ import annotations
 
@@ -69,14 +69,14 @@ def test_other_documents_are_one_clear_line(change, message):
     assert "\n" not in str(raised.value)
 
 
-def test_the_first_version_is_recognised_without_its_kind():
+def test_the_first_version_is_recognized_without_its_kind():
     old = {"schema_version": "1.0", "loss": "ZeroOne(3)", "curve": []}
     with pytest.raises(ConsistructError, match=r"schema version 1\.0"):
         CalibrationReport.from_dict(old)
 
 
 @pytest.mark.parametrize("document", [[], {}, "text", None])
-def test_what_is_no_report_is_told(document):
+def test_what_is_no_report_is_reported(document):
     with pytest.raises(ConsistructError, match="not a calibration report"):
         CalibrationReport.from_dict(document)
 

@@ -247,7 +247,7 @@ def test_cost_vectors_take_their_size_and_largest_cost_from_y():
 
 
 def test_label_sets_of_sizes_that_training_never_saw():
-    """They are judged like all others, by the model and by the baselines."""
+    """They are evaluated like all others, by the model and by the baselines."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 3))
     Y = (X > 0.4).astype(int)

@@ -105,7 +105,7 @@ def test_reports_are_headed_by_words(flowers):
         (0.5, None, "worse by 0.5"),
     ],
 )
-def test_differences_are_said_as_they_are(gap, error, words):
+def test_differences_are_stated_as_they_are(gap, error, words):
     assert verdict(ModelScore("peer", 1.0, 0.1, gap, error, None)) == words
 
 
@@ -115,7 +115,7 @@ def test_captions_hold_on_a_dark_page_too(flowers):
     captions = " ".join(chart.caption for chart in learning_charts(report)).lower()
     assert "darker" not in captions
     assert "brighter" not in captions
-    assert "the stronger the colour, the more" in captions
+    assert "the stronger the color, the more" in captions
 
 
 def test_long_names_stay_apart():
@@ -172,7 +172,7 @@ def test_equal_rows_are_found_in_every_kind_of_input():
 # --- columns, and which model ---
 
 
-def test_columns_of_a_data_frame_are_told(flowers):
+def test_columns_of_a_data_frame_are_reported(flowers):
     rng = np.random.default_rng(0)
     table = pd.DataFrame(
         {
@@ -228,7 +228,7 @@ def entries(*rows):
         ((("a", 1.0, 0.3, 0.2), ("b", 0.0, None, None)), "nothing else was compared. 1 more"),
     ],
 )
-def test_the_report_says_why_models_were_chosen(flowers, tried, words):
+def test_the_report_states_why_models_were_chosen(flowers, tried, words):
     import dataclasses
 
     model, X, y = flowers

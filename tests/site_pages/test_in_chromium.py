@@ -50,7 +50,7 @@ def address():
 
 
 def visit(url, folder, *options):
-    """Console lines, addresses that were asked for, and the page as the browser has it."""
+    """Console lines, addresses that were requested, and the page as the browser has it."""
     log = folder / "net.json"
     done = subprocess.run(
         [
@@ -77,25 +77,25 @@ def visit(url, folder, *options):
         check=True,
     )
     console = [line for line in done.stderr.splitlines() if ":CONSOLE:" in line]
-    # one event per line; what the browser asks for on its own account has no page as initiator
-    asked = set()
+    # one event per line; what the browser requests on its own account has no page as initiator
+    requested = set()
     for line in log.read_text(encoding="utf-8").splitlines():
         url = re.search(r'"url":"((?:https?|wss?)://[^"]+)"', line)
         if url and '"initiator":"' in line and '"initiator":"not an origin"' not in line:
-            asked.add(url[1])
-    return console, asked, done.stdout
+            requested.add(url[1])
+    return console, requested, done.stdout
 
 
 @pytest.mark.parametrize("page", PAGES)
 @pytest.mark.parametrize("width", [1280, 390])
 def test_page_opens_offline_without_errors(page, width, address, tmp_path):
-    console, asked, shown = visit(
+    console, requested, shown = visit(
         f"{address}/{page}", tmp_path, f"--window-size={width},900", "--dump-dom"
     )
     errors = [line for line in console if "INFO:CONSOLE" not in line or "rror" in line]
     assert not errors
-    assert asked, "the browser's log names no request"
-    assert not {url for url in asked if not url.startswith(address)}
+    assert requested, "the browser's log names no request"
+    assert not {url for url in requested if not url.startswith(address)}
     assert "<h1" in shown
 
 
@@ -106,9 +106,9 @@ def test_the_check_sees_a_console_error_and_a_foreign_request(tmp_path):
         "<img src='http://127.0.0.2:9/picture.png'>",
         encoding="utf-8",
     )
-    console, asked, _ = visit(page.as_uri(), tmp_path, "--dump-dom")
+    console, requested, _ = visit(page.as_uri(), tmp_path, "--dump-dom")
     assert any("broken" in line for line in console)
-    assert any("127.0.0.2" in url for url in asked)
+    assert any("127.0.0.2" in url for url in requested)
 
 
 def test_search_finds_a_loss(address, tmp_path):

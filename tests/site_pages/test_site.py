@@ -29,7 +29,7 @@ def inventory():
 
 
 class Reader(HTMLParser):
-    """What a page loads, links to, marks with an id, and says."""
+    """What a page loads, links to, marks with an id, and states."""
 
     LOADS = (
         ("script", "src"),

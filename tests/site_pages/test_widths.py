@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 SITE = ROOT / "build" / "docs"
-ARTEFACTS = ROOT / "test-artefacts"
+ARTEFACTS = ROOT / "test-artifacts"
 PAGES = sorted(page for page in SITE.rglob("*.html") if "_static" not in page.parts)
 DESK, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 # what is wider than its window, apart from what scrolls by itself
@@ -54,7 +54,7 @@ def test_no_page_is_wider_than_the_window(chromium):
         for size in (DESK, PHONE):
             page.set_viewport_size(size)
             found = page.evaluate(WIDE)
-            if found:  # style sheets or pictures may still be on their way: the settled page counts
+            if found:  # style sheets or pictures may still be on their way: the final page counts
                 page.wait_for_load_state("load")
                 page.wait_for_timeout(300)
                 found = page.evaluate(WIDE)

@@ -115,7 +115,7 @@ def test_mass_lost_by_underflow_would_win_later():
 
 
 def test_the_scaled_pass_refuses_what_it_cannot_do():
-    # the same problem, asked of the linear-space kernel alone: it must say so, not answer
+    # the same problem, requested of the linear-space kernel alone: it must say so, not answer
     unary = np.zeros((6, 2))
     unary[0] = [0.0, -750.0]
     unary[1:, 0] = -200.0
@@ -200,7 +200,7 @@ def test_the_most_probable_states_have_the_least_expected_hamming_loss():
         assert expected[position] == pytest.approx(expected.min(), abs=1e-12)
 
 
-def test_loss_augmented_decoding_maximises_score_plus_cost():
+def test_loss_augmented_decoding_maximizes_score_plus_cost():
     rng = np.random.default_rng(6)
     for _ in range(20):
         scores = random_chain(rng, [4], 3, shared=True)

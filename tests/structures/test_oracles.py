@@ -89,7 +89,7 @@ def test_every_registered_oracle_is_tried():
     assert {type(oracle) for oracle in SMALL} == set(ORACLES.values())
 
 
-def test_feasibility_of_structures_is_what_it_says():
+def test_feasibility_of_structures_is_what_it_states():
     """Counts of feasible sets that are known in closed form: the check is no echo of the solver."""
     assert len(by_definition(GridPath(3, 3))) == 6  # (4 choose 2)
     assert len(by_definition(Assignments(3))) == 6
@@ -199,7 +199,7 @@ def test_bad_input_is_refused_in_one_line(make, message):
     assert "\n" not in str(raised.value)
 
 
-def test_what_cannot_be_counted_or_listed_says_so():
+def test_what_cannot_be_counted_or_listed_states_so():
     with pytest.raises(CapabilityError, match="identity Gram"):
         Assignments(3).counts()
     with pytest.raises(CapabilityError, match="integer weights"):

@@ -103,7 +103,7 @@ def test_maps_refuse_other_predictions_and_measures():
         Full(Classes(2, reference=(1, 2))).cross_gram(Full(Classes(2, reference=(2, 1))))
 
 
-def test_not_in_span_is_said_with_the_reason():
+def test_not_in_span_is_stated_with_the_reason():
     with pytest.raises(NotInSpanError, match=r"splits a block .* use the finer blocks"):
         Blocks((2, 2)).coordinates(Blocks((1, 3)))
     with pytest.raises(NotInSpanError, match=r"are not in the span of .* use a larger score space"):
@@ -142,10 +142,10 @@ def test_tiny_blocks_keep_their_eigenvalues_apart():
     values, counts = space.gram().eigenvalues()
     assert counts == (1, 1, 1)
     assert values == pytest.approx([1.0, 2.0**-49, 3 * 2.0**-250], rel=1e-12)
-    centred, counts = Centered(space).gram().eigenvalues()
+    centered, counts = Centered(space).gram().eigenvalues()
     assert counts == (1, 1)
     # w₂ < λ₁ < w₁ and w₃ < λ₂ < w₂; to first order in the small weights 2·w₂ and 3w₃/2
-    assert centred == pytest.approx([2 * 2.0**-49, 1.5 * 3 * 2.0**-250], rel=1e-9)
+    assert centered == pytest.approx([2 * 2.0**-49, 1.5 * 3 * 2.0**-250], rel=1e-9)
     with pytest.raises(ValueError, match="block 1 is too small a share of all labels for float64"):
         Blocks((2**2000, 1)).gram()
 

@@ -108,7 +108,7 @@ def test_forbidden_transitions_are_never_pushed(name):
     assert (result.edges[~seen] == 0).all()
 
 
-def test_margin_surrogates_bound_the_number_of_wrong_parts_and_each_other():
+def test_margin_surrogates_bound_the_number_of_wrong_labels_and_each_other():
     unary, edges, true, _ = problem(True, seed=3)
     scores = ChainScores(unary, edges, true.offsets)
     hinge = ChainHinge().value_and_gradient(scores, true).values

@@ -108,13 +108,13 @@ def test_kernel_fits_can_be_tuned_and_other_models_cannot():
     model = Costs(["kernel"], surrogate="spo_plus", n_epochs=1, regret_rows=0)
     fitted = cs.StructuredPredictor("path:3x3", model, random_state=0).fit(X, C)
     assert fitted.predict(X).shape == (80, 12)
-    with pytest.raises(cs.exceptions.CapabilityError, match="left_out"):
-        fitted.model_.left_out()
+    with pytest.raises(cs.exceptions.CapabilityError, match="out_of_fold"):
+        fitted.model_.out_of_fold()
     with pytest.raises(ValueError, match="tunes only linear and kernel fits"):
         cs.StructuredPredictor("path:3x3", Costs(["log"], surrogate="spo_plus")).fit(X, C)
 
 
-def test_registry_says_why_they_are_not_analysed():
+def test_registry_states_why_they_are_not_analyzed():
     for cls in (SPOPlusSurrogate, PerturbedFenchelYoungSurrogate):
         assert SURROGATES[cls.name].not_analysable
     with pytest.raises(ConsistructError, match="symmetric noise"):

@@ -1,4 +1,4 @@
-"""Surrogates: gradients by finite differences, consistency by minimising, enumeration as oracle."""
+"""Surrogates: gradients by finite differences, consistency by minimizing, enumeration as oracle."""
 
 import inspect
 
@@ -171,7 +171,7 @@ def test_quadratic_is_the_mean_square_over_labels(loss):
         ("linear-regret", "bayes"),
     ],
 )
-def test_minimiser_of_the_surrogate_decodes_to_the_bayes_decision(name, decoding, loss):
+def test_minimizer_of_the_surrogate_decodes_to_the_bayes_decision(name, decoding, loss):
     surrogate = make_surrogate(name, loss)
     rng = np.random.default_rng(2)
     every = loss.true_labels.enumerate()

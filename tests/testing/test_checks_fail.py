@@ -91,13 +91,13 @@ class UnevenCandidates(PartialLabels):
 
 class ClaimsParts(CostMatrix):
     @property
-    def wrong_parts(self):
+    def hamming_shape(self):
         return 1, 3
 
 
 class ClaimsShare(LabelCosts):
     @property
-    def wrong_parts(self):
+    def hamming_shape(self):
         return 2, 2
 
 
@@ -108,15 +108,15 @@ class ClaimsBlocks(Hamming):
 
 
 class ClaimsOneCost(CostMatrix):
-    mistakes_cost_one = True
+    is_zero_one = True
 
 
 class ClaimsCosts(ZeroOne):
-    truths_are_costs = True
+    takes_cost_vectors = True
 
 
 class ClaimsAnswer(ZeroOne):
-    no_answer = 3
+    abstain_index = 3
 
 
 class Mutating(CostMatrix):
@@ -130,12 +130,12 @@ class Mutating(CostMatrix):
     ("loss", "contract"),
     [
         (WrongTarget(3), "offset .* equals the direct formula"),
-        (ClaimsParts([[0, 1, 2], [1, 0, 1], [2, 1, 0]]), "wrong_parts names"),
+        (ClaimsParts([[0, 1, 2], [1, 0, 1], [2, 1, 0]]), "hamming_shape names"),
         (ClaimsShare([4.0, 1.0], [1.0, 1.0]), "share of wrong parts"),
         (ClaimsBlocks(3), "block_mixture"),
-        (ClaimsOneCost([[0, 1, 2], [1, 0, 1], [2, 1, 0]]), "mistakes_cost_one"),
-        (ClaimsCosts(3), "truths_are_costs"),
-        (ClaimsAnswer(3), "no_answer"),
+        (ClaimsOneCost([[0, 1, 2], [1, 0, 1], [2, 1, 0]]), "is_zero_one"),
+        (ClaimsCosts(3), "takes_cost_vectors"),
+        (ClaimsAnswer(3), "abstain_index"),
         (SingleTarget(3), "target is float64"),
         (WrongOffset(2), "offset .* equals the direct formula"),
         (WrongMaximum(3), "max_value is the largest loss"),

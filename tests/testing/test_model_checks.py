@@ -12,7 +12,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.utils.validation import check_is_fitted
 
 from consistruct.exceptions import CapabilityError
-from consistruct.learning.models.base import LeftOut, TargetModel
+from consistruct.learning.models.base import OutOfFold, TargetModel
 from consistruct.learning.models.probabilities import Probabilities
 from consistruct.learning.models.regressor import Regressor
 from consistruct.learning.statistics import TargetValues
@@ -45,11 +45,11 @@ class Smoother(TargetModel):
         kernel = self._kernel(X)
         return kernel @ self.values_ / kernel.sum(axis=1, keepdims=True)
 
-    def left_out(self):
+    def out_of_fold(self):
         kernel = self._kernel(self.X_)
         np.fill_diagonal(kernel, 0.0)
         estimates = kernel @ self.values_ / kernel.sum(axis=1, keepdims=True)
-        return LeftOut(np.arange(len(self.X_)), estimates)
+        return OutOfFold(np.arange(len(self.X_)), estimates)
 
 
 SETTINGS = {"width": 2.0, "power": 1.0, "n_jobs": 2}
@@ -212,26 +212,26 @@ class IgnoresWeights(Smoother):
 
 
 class SeesItself(Smoother):
-    def left_out(self):
-        return LeftOut(np.arange(len(self.X_)), self.expected(self.X_))
+    def out_of_fold(self):
+        return OutOfFold(np.arange(len(self.X_)), self.expected(self.X_))
 
 
 class Unsorted(Smoother):
-    def left_out(self):
-        left = super().left_out()
-        return LeftOut(left.rows[::-1], left.expected[::-1])
+    def out_of_fold(self):
+        left = super().out_of_fold()
+        return OutOfFold(left.rows[::-1], left.expected[::-1])
 
 
-class TooFewLeftOut(Smoother):
-    def left_out(self):
-        left = super().left_out()
-        return LeftOut(left.rows, left.expected[1:])
+class TooFewOutOfFold(Smoother):
+    def out_of_fold(self):
+        left = super().out_of_fold()
+        return OutOfFold(left.rows, left.expected[1:])
 
 
-class BlindLeftOut(Smoother):
-    def left_out(self):
-        left = super().left_out()
-        return LeftOut(left.rows, np.zeros_like(left.expected))
+class BlindOutOfFold(Smoother):
+    def out_of_fold(self):
+        left = super().out_of_fold()
+        return OutOfFold(left.rows, np.zeros_like(left.expected))
 
 
 class IgnoresSetting(Smoother):
@@ -277,8 +277,8 @@ class LongRefusal(Smoother):
         (IgnoresWeights(), "two copies of a row"),
         (SeesItself(), "own label does not reach"),
         (Unsorted(), "sorted numbers"),
-        (TooFewLeftOut(), "left_out estimates each row"),
-        (BlindLeftOut(), "labels of other rows do reach"),
+        (TooFewOutOfFold(), "out_of_fold estimates each row"),
+        (BlindOutOfFold(), "labels of other rows do reach"),
         (IgnoresSetting(), "no setting is ignored; power=1.0"),
         (WorkersMatter(), "workers leave the estimates"),
         (LongRefusal(), "refused in one line"),
@@ -325,7 +325,7 @@ class RanksUndecided(RanksOnly):
 
 def test_models_that_only_rank():
     check_target_model(RanksOnly(), examples=table_examples(ZeroOne(4)))
-    with pytest.raises(AssertionError, match="only ranks says so"):
+    with pytest.raises(AssertionError, match="only ranks states it"):
         check_target_model(RanksQuietly(), examples=table_examples(ZeroOne(4)))
     with pytest.raises(AssertionError, match="only ranks decides by itself"):
         check_target_model(RanksUndecided(), examples=table_examples(ZeroOne(4)))

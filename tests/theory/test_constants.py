@@ -1,6 +1,6 @@
-"""A constant added to a column changes nothing only if the scores contain it or are centred.
+"""A constant added to a column changes nothing only if the scores contain it or are centered.
 
-Squared ordinal loss with six labels at ε = 1: .1716 with F = (1, i, i²) or centred; F = (i, i²)
+Squared ordinal loss with six labels at ε = 1: .1716 with F = (1, i, i²) or centered; F = (i, i²)
 gives .1939 for the loss without its offset y², and 0 for the loss itself.
 """
 
@@ -29,7 +29,7 @@ POWERS = np.column_stack([np.ones(6), LABELS, LABELS**2])
         (Centered(Dense(POWERS)), 0.1716),
         (Dense(POWERS[:, 1:]), 0.0),
     ],
-    ids=["constant", "centred by hand", "Centered", "constant and Centered", "neither"],
+    ids=["constant", "centered by hand", "Centered", "constant and Centered", "neither"],
 )
 def test_squared_ordinal(space, expected):
     curve = calibration_function(CostMatrix(SQUARED, rows="pred"), space)

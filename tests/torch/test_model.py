@@ -48,7 +48,7 @@ def test_networks_learn(loss, y, bound, surrogate):
     assert -model.score(X, y) < bound
     classes = surrogate == "log" and y.ndim == 1
     assert isinstance(model.statistic_, ClassProbabilities if classes else TargetValues)
-    assert len(model.model_.path_["left_out"]) == model.model_.n_iter_ > 1
+    assert len(model.model_.path_["held_out"]) == model.model_.n_iter_ > 1
 
 
 def test_probabilities_serve_another_loss():
@@ -79,7 +79,7 @@ def test_offsets_that_depend_on_the_true_label_are_learned():
     assert expected.shape == (60, statistic.width)
     mean = statistic.values(ranks).mean(0)
     assert abs(expected[:, -1].mean() - mean[-1]) < 0.1
-    assert model.path_["left_out"].size == 0
+    assert model.path_["held_out"].size == 0
 
 
 def test_candidates_costs_and_sparse_inputs():
@@ -105,7 +105,7 @@ def test_a_stopped_fit_goes_on_where_it_was(tmp_path):
         pass
 
     class Layer(torch.nn.Linear):
-        """Fails in the fourth epoch, unless told not to."""
+        """Fails in the fourth epoch, unless set not to."""
 
         calls, limit = 0, 7 * 3 + 2
 
@@ -130,7 +130,7 @@ def test_a_stopped_fit_goes_on_where_it_was(tmp_path):
         model.fit(X, CLASSES[::-1].copy(), statistic, rng=rng(0))
 
 
-def test_groups_are_left_out_whole():
+def test_groups_are_held_out_whole():
     model = Torch((4,), max_epochs=1, device="cpu", validation_fraction=0.3)
     groups = np.arange(240) // 24
     held, rows = model._hold_out(240, groups, 0)

@@ -13,7 +13,7 @@ import consistruct as cs
 from consistruct.learning import load, save
 from consistruct.learning.models import Ridge
 from consistruct.learning.models.features.approximations import (
-    KernelCentres,
+    KernelCenters,
     NystroemFeatures,
     RandomFeatures,
 )
@@ -65,7 +65,7 @@ KERNEL = Kernel("rbf", 1.5)
         LinearFeatures(4, SCALING),
         RandomFeatures(KERNEL, 4, 20, np.random.default_rng(1), SCALING),
     ],
-    ids=["plain", "standardised", "random"],
+    ids=["plain", "standardized", "random"],
 )
 def test_the_same_fit_as_on_the_host(features, fit_intercept, weight, monkeypatch):
     monkeypatch.setattr(device_sums, "CHUNK_ROWS", 64)  # several chunks, several blocks
@@ -76,8 +76,8 @@ def test_the_same_fit_as_on_the_host(features, fit_intercept, weight, monkeypatc
         )
         assert fit.alpha == plain.alpha
         np.testing.assert_allclose(mine, theirs, atol=1e-8)
-        np.testing.assert_array_equal(fit.left_out.rows, plain.left_out.rows)
-        np.testing.assert_allclose(fit.left_out.expected, plain.left_out.expected, atol=1e-8)
+        np.testing.assert_array_equal(fit.out_of_fold.rows, plain.out_of_fold.rows)
+        np.testing.assert_allclose(fit.out_of_fold.expected, plain.out_of_fold.expected, atol=1e-8)
     np.testing.assert_allclose(fit.path["gcv"], plain.path["gcv"], rtol=1e-7)
 
 
@@ -86,12 +86,12 @@ def test_nystroem_without_whitening_is_the_same_function(name):
     kernel = Kernel(name, 2.0, degree=2)
     landmarks = X[::10]
     mine, theirs, fit, plain = both(
-        KernelCentres(kernel, landmarks, SCALING),
+        KernelCenters(kernel, landmarks, SCALING),
         NystroemFeatures(kernel, landmarks, SCALING),
         alpha=1e-3,
     )
     np.testing.assert_allclose(mine, theirs, atol=1e-6)
-    np.testing.assert_allclose(fit.left_out.expected, plain.left_out.expected, atol=1e-6)
+    np.testing.assert_allclose(fit.out_of_fold.expected, plain.out_of_fold.expected, atol=1e-6)
 
 
 @pytest.mark.parametrize("how", ["gcv", "surrogate", "task_loss"])
@@ -105,8 +105,8 @@ def test_a_penalty_is_chosen(how):
     assert abs(np.log10(fit.alpha / plain.alpha)) <= 1.01
 
 
-def test_left_out_estimates_are_those_of_fits_without_the_row():
-    features = KernelCentres(KERNEL, X[::15], SCALING)
+def test_out_of_fold_estimates_are_those_of_fits_without_the_row():
+    features = KernelCenters(KERNEL, X[::15], SCALING)
     solver = DeviceClosedForm("cpu", "double")
     score_map = ScoreMap(features)
     rng = np.random.default_rng
@@ -118,7 +118,7 @@ def test_left_out_estimates_are_those_of_fits_without_the_row():
             STATISTIC, score_map, X[kept], CLASSES[kept], alpha=0.01 * 300 / 299, rng=rng(0)
         )
         own = score_map.apply(other.weights, X[[row]])
-        np.testing.assert_allclose(fit.left_out.expected[[row]], own, atol=1e-7)
+        np.testing.assert_allclose(fit.out_of_fold.expected[[row]], own, atol=1e-7)
 
 
 def test_tensors_need_no_copy_on_the_host():
@@ -133,8 +133,8 @@ def test_tensors_need_no_copy_on_the_host():
 
 
 def test_single_precision_damps_what_it_cannot_resolve():
-    # centres so close that their kernel matrix is singular in float32: a fit, if a smoother one
-    wide = KernelCentres(Kernel("rbf", 10.0), X[:200], SCALING)
+    # centers so close that their kernel matrix is singular in float32: a fit, if a smoother one
+    wide = KernelCenters(Kernel("rbf", 10.0), X[:200], SCALING)
     for precision, bound in (("single", 0.35), ("double", 0.1)):
         found = both(wide, precision=precision, alpha=1e-6)[0]
         assert float((found.argmax(1) != CLASSES).mean()) < bound
@@ -155,7 +155,7 @@ def test_single_precision_is_close(weight):
     features = RandomFeatures(KERNEL, 4, 30, np.random.default_rng(1), SCALING)
     single, theirs, fit, plain = both(features, weight=weight, precision="single", alpha=1e-3)
     np.testing.assert_allclose(single, theirs, atol=5e-3)
-    np.testing.assert_allclose(fit.left_out.expected, plain.left_out.expected, atol=5e-3)
+    np.testing.assert_allclose(fit.out_of_fold.expected, plain.out_of_fold.expected, atol=5e-3)
 
 
 def test_the_trial_takes_double_where_single_is_worse(monkeypatch):

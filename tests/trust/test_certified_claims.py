@@ -82,7 +82,7 @@ def test_a_small_direction_of_the_scores_is_not_dropped(F):
         assert H.curve(eps)[0].status in ("certified", "rounding")
 
 
-def test_a_rank_beyond_floats_is_said():
+def test_a_rank_beyond_floats_is_stated():
     with pytest.warns(UserWarning, match=r"rank 3 exactly, but floats tell only 2"):
         cs.calibration_function(losses.ZeroOne(3), structures.Dense(GRADED @ ROTATION))
 

@@ -190,8 +190,8 @@ def test_an_order_of_numbers_is_kept():
         first, _, last = y.categories
         model = cs.TaskLossClassifier("ordinal", "ridge").fit(X, y)
         assert model.classes_.tolist() == sorted(y.categories)
-        judged = model.task_losses(X, np.where(model.predict(X) == first, last, first))
-        assert judged.max() == 2
+        losses = model.task_losses(X, np.where(model.predict(X) == first, last, first))
+        assert losses.max() == 2
 
 
 def test_set_loss_without_names_is_over_sorted_classes():

@@ -1,4 +1,4 @@
-"""Decimal commas, thousands, dates and words among numbers: read, or said in one line."""
+"""Decimal commas, thousands, dates and words among numbers: read, or stated in one line."""
 
 import warnings
 
@@ -24,7 +24,7 @@ def written(folder, kind="tsv", **columns):
 
 
 def column(path, **options):
-    """The first feature, and what was said while it was read."""
+    """The first feature, and what was stated while it was read."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         data = read_data(path, target="y", **options)
@@ -43,8 +43,8 @@ def column(path, **options):
     ],
 )
 def test_numbers_with_one_reading_are_read(tmp_path, kind, cells, values):
-    data, found, said = column(written(tmp_path, kind, a=cells))
-    assert (found, said, data.X.dtype) == (values, [], np.float64)
+    data, found, stated = column(written(tmp_path, kind, a=cells))
+    assert (found, stated, data.X.dtype) == (values, [], np.float64)
     again = read_data(tmp_path / f"d.{kind}", like=data.layout, with_target=False)
     assert again.X[:, 0].tolist() == values
 
@@ -60,52 +60,52 @@ def test_numbers_with_one_reading_are_read(tmp_path, kind, cells, values):
     ],
 )
 def test_dates_with_one_reading_are_read(tmp_path, cells, months):
-    data, found, said = column(written(tmp_path, a=cells))
+    data, found, stated = column(written(tmp_path, a=cells))
     assert found == np.array(months, dtype="datetime64[D]").astype(int).tolist()
-    assert (said, data.layout.kinds) == ([], ("date",))
+    assert (stated, data.layout.kinds) == ([], ("date",))
 
 
-def test_thousands_or_decimals_are_said_and_read_with_an_option(tmp_path):
+def test_thousands_or_decimals_are_stated_and_read_with_an_option(tmp_path):
     path = written(tmp_path, a=["1,862", "2,500", "7,125"])
-    _, found, (said,) = column(path)
+    _, found, (stated,) = column(path)
     assert found == ["1,862", "2,500", "7,125"]
-    assert "column 'a' looks like numbers" in said
-    assert "--decimal . or --decimal ," in said
+    assert "column 'a' looks like numbers" in stated
+    assert "--decimal . or --decimal ," in stated
     assert column(path, decimal=",")[1:] == ([1.862, 2.5, 7.125], [])
     assert column(path, decimal=".")[1:] == ([1862.0, 2500.0, 7125.0], [])
 
 
-def test_day_or_month_first_is_said_and_read_with_an_option(tmp_path):
+def test_day_or_month_first_is_stated_and_read_with_an_option(tmp_path):
     path = written(tmp_path, a=["07/12/2023", "01/02/2023"])
-    _, found, (said,) = column(path)
+    _, found, (stated,) = column(path)
     assert found == ["07/12/2023", "01/02/2023"]
-    assert "column 'a' looks like dates" in said
-    assert "--date-format '%d/%m/%Y'" in said
+    assert "column 'a' looks like dates" in stated
+    assert "--date-format '%d/%m/%Y'" in stated
     days = np.array(["2023-12-07", "2023-02-01"], dtype="datetime64[D]").astype(int).tolist()
     assert column(path, date_format="%d/%m/%Y")[1:] == (days, [])
 
 
-def test_words_among_numbers_are_said_and_read_as_missing(tmp_path):
+def test_words_among_numbers_are_stated_and_read_as_missing(tmp_path):
     cells = [str(i % 7) for i in range(20)] + ["unknown"] * 6
     path = written(tmp_path, a=cells)
-    data, _, (said,) = column(path)
+    data, _, (stated,) = column(path)
     assert data.layout.kinds == ("category",)
-    assert "looks like numbers with 'unknown'" in said
-    assert "--missing unknown" in said
-    data, found, said = column(path, missing=["unknown"])
-    assert (data.layout.kinds, said) == (("number",), [])
+    assert "looks like numbers with 'unknown'" in stated
+    assert "--missing unknown" in stated
+    data, found, stated = column(path, missing=["unknown"])
+    assert (data.layout.kinds, stated) == (("number",), [])
     assert found[0] == 0.0
     assert np.isnan(found[-6:]).all()
 
 
 @pytest.mark.parametrize("distinct", [50, 48])
-def test_nearly_as_many_values_as_rows_are_said(tmp_path, distinct):
+def test_nearly_as_many_values_as_rows_are_stated(tmp_path, distinct):
     names = [f"name {min(i, distinct - 1)}" for i in range(50)]
-    _, _, (said,) = column(written(tmp_path, name=names, b=np.arange(50.0)))
+    _, _, (stated,) = column(written(tmp_path, name=names, b=np.arange(50.0)))
     word = "dropped" if distinct == 50 else "48 different values in 50 rows"
-    assert word in said
-    assert "'name'" in said
-    assert "--columns name=" in said
+    assert word in stated
+    assert "'name'" in stated
+    assert "--columns name=" in stated
 
 
 def test_later_files_are_read_as_the_first_was(tmp_path):
@@ -144,9 +144,9 @@ def test_notations_are_refused_where_they_have_no_effect(tmp_path):
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_integers_beyond_2_53_stay_exact(tmp_path, kind):
     cells = [2**53 + 1, 2**53 + 2, 2**53 + 1, 5]
-    data, found, (said,) = column(written(tmp_path, kind, id=cells, b=[1.0, 2.0, 3.0, 4.0]))
+    data, found, (stated,) = column(written(tmp_path, kind, id=cells, b=[1.0, 2.0, 3.0, 4.0]))
     assert found == [str(cell) for cell in cells]
-    assert "beyond 2^53" in said
+    assert "beyond 2^53" in stated
     assert data.layout.kinds == ("category", "number")
     with pytest.raises(DataFileError, match="'id'"):
         read_data(tmp_path / f"d.{kind}", target="y", columns={"id": "number"})
@@ -173,10 +173,10 @@ def test_folders_name_the_column_and_the_cell_that_is_no_number(tmp_path, cell):
 
 def test_dates_with_offsets_are_read_in_universal_time(tmp_path):
     cells = ["2023-01-02T10:00:00+02:00", "2023-01-02 03:00-0500", "2023-01-02T08:00:00Z"]
-    data, _, said = column(written(tmp_path, b=[1.0, 2.0, 3.0], a=cells), columns={"a": "date"})
+    data, _, stated = column(written(tmp_path, b=[1.0, 2.0, 3.0], a=cells), columns={"a": "date"})
     found = data.X[:, 1].tolist()
     eight = float(np.datetime64("2023-01-02").astype(int)) + 8 / 24
-    assert (found, said) == ([eight] * 3, [])
+    assert (found, stated) == ([eight] * 3, [])
 
 
 @pytest.mark.parametrize(
@@ -190,12 +190,12 @@ def test_dates_with_offsets_are_read_in_universal_time(tmp_path):
     ],
     ids=["dates", "local dates", "mostly unknown", "many words", "no such day"],
 )
-def test_words_among_dates_and_numbers_are_said(tmp_path, cells, looks, remedy):
+def test_words_among_dates_and_numbers_are_stated(tmp_path, cells, looks, remedy):
     path = written(tmp_path, a=cells)
-    data, _, (said,) = column(path)
+    data, _, (stated,) = column(path)
     assert data.layout.kinds == ("category",)
-    assert f"column 'a' looks like {looks}" in said
-    assert ("--missing unknown reads it" in said) == remedy
+    assert f"column 'a' looks like {looks}" in stated
+    assert ("--missing unknown reads it" in stated) == remedy
     with pytest.warns(UserWarning, match=f"column 'a' looks like {looks}"):
         InputColumns.fit(pd.DataFrame({"a": cells}))
     if remedy:
@@ -211,7 +211,7 @@ def test_words_among_dates_and_numbers_are_said(tmp_path, cells, looks, remedy):
     ],
     ids=["category", "text"],
 )
-def test_categories_of_frames_with_nearly_as_many_values_as_rows_are_said(values):
+def test_categories_of_frames_with_nearly_as_many_values_as_rows_are_stated(values):
     with pytest.warns(
         UserWarning, match="column 'who' has 50 different values in 50 rows.*drop it"
     ):

@@ -1,4 +1,4 @@
-"""Whatever holds a cost for each pair of labels says which axis is the prediction."""
+"""Whatever holds a cost for each pair of labels states which axis is the prediction."""
 
 import copy
 import pickle
@@ -242,9 +242,9 @@ def test_confusions_say_what_their_rows_are():
     table = confusion_matrix(Y, pred)  # rows are true labels
     metric = parse_metric("macro-f1")
     with pytest.raises(ValueError, match=REFUSED):
-        metric.linearised(table)
+        metric.linearized(table)
     np.testing.assert_array_equal(
-        metric.linearised(table, rows="true").M, metric.linearised(table.T, rows="pred").M
+        metric.linearized(table, rows="true").M, metric.linearized(table.T, rows="pred").M
     )
 
 
@@ -265,13 +265,13 @@ def test_the_command_line_can_say_rows_of_a_cost_file_within_a_loss(tmp_path, mo
     monkeypatch.chdir(tmp_path)
     np.savetxt("plain.csv", TRUE_ROWS, delimiter=",")
     run = CliRunner()
-    told = run.invoke(
+    reported = run.invoke(
         app, ["advise", "partial-labels:infimum:cost:plain.csv", "--n-samples", "100"]
     )
-    assert told.exit_code == 2
-    assert "pass rows='pred' or rows='true' (--rows on the command line)" in told.output
-    told = run.invoke(
+    assert reported.exit_code == 2
+    assert "pass rows='pred' or rows='true' (--rows on the command line)" in reported.output
+    reported = run.invoke(
         app,
         ["advise", "partial-labels:infimum:cost:plain.csv", "--n-samples", "100", "--rows", "true"],
     )
-    assert told.exit_code == 0, told.output
+    assert reported.exit_code == 0, reported.output

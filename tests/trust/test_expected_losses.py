@@ -27,7 +27,7 @@ def as_expected(model, X, y):
 
 
 def halves(n, seed):
-    """Two classes told by two columns together, the second of them rare."""
+    """Two classes distinguished by two columns together, the second of them rare."""
     rng = np.random.default_rng(seed)
     y = (rng.random(n) < 0.25).astype(int)
     return rng.normal(size=(n, 2)) + 1.5 * y[:, None], y
@@ -40,7 +40,7 @@ def one_column(place):
 
 
 def squares(n, seed):
-    """A fine chessboard: the more rows, the surer its neighbours are, and rightly so."""
+    """A fine chessboard: the more rows, the surer its neighbors are, and rightly so."""
     rng = np.random.default_rng(seed)
     X = rng.random((n, 2))
     y = np.floor(16 * X).sum(axis=1).astype(int) % 2
@@ -65,8 +65,8 @@ def sentences(n, seed):
         tags = [int(rng.integers(3))]
         for _ in range(int(rng.integers(4, 12))):
             tags.append((tags[-1] + int(rng.random() < 0.7)) % 3)
-        told = [tag if rng.random() < 0.8 else int(rng.integers(3)) for tag in tags]
-        X.append([[f"w={one}", f"rare={rng.integers(3000)}"] for one in told])
+        reported = [tag if rng.random() < 0.8 else int(rng.integers(3)) for tag in tags]
+        X.append([[f"w={one}", f"rare={rng.integers(3000)}"] for one in reported])
         y.append([f"T{tag}" for tag in tags])
     return X, y
 
@@ -78,38 +78,38 @@ def test_small_tables(loss):
     rows = "pred" if isinstance(loss, dict) else None
     model = cs.TaskLossClassifier(loss, stack, random_state=0, rows=rows).fit(*halves(4500, 0))
     assert model.model_.weights_.min() > 0.2
-    met, told = as_expected(model, *halves(4500, 1))
-    assert met, told
+    met, reported = as_expected(model, *halves(4500, 1))
+    assert met, reported
 
 
 @pytest.mark.parametrize("rows", [24_000, 60_000])
 def test_large_tables(rows):
-    """Judged by fits of about the size of the one that is used, or by that one."""
-    neighbours = Stack([Probabilities(KNeighborsClassifier(5))])
-    model = cs.TaskLossClassifier("zero_one", neighbours, random_state=0).fit(*squares(rows, 0))
-    met, told = as_expected(model, *squares(5 * TEST, 1))
-    assert met, told
+    """Compared by fits of about the size of the one that is used, or by that one."""
+    neighbors = Stack([Probabilities(KNeighborsClassifier(5))])
+    model = cs.TaskLossClassifier("zero_one", neighbors, random_state=0).fit(*squares(rows, 0))
+    met, reported = as_expected(model, *squares(5 * TEST, 1))
+    assert met, reported
 
 
 @pytest.mark.parametrize("loss", ["hamming", "fbeta"])
 def test_small_label_sets(loss):
     model = cs.StructuredPredictor(loss, Ridge(), random_state=0).fit(*label_sets(500, 0))
-    met, told = as_expected(model, *label_sets(TEST, 1))
-    assert met, told
+    met, reported = as_expected(model, *label_sets(TEST, 1))
+    assert met, reported
 
 
 def test_large_label_sets():
     landmarks = Stack([Ridge("nystroem", n_components=100)])
     model = cs.StructuredPredictor("hamming", landmarks, random_state=0).fit(*label_sets(8000, 0))
-    met, told = as_expected(model, *label_sets(TEST, 1))
-    assert met, told
+    met, reported = as_expected(model, *label_sets(TEST, 1))
+    assert met, reported
 
 
 @pytest.mark.parametrize("n", [150, 1500])
 def test_sequences(n):
     model = cs.StructuredPredictor("hamming", random_state=0).fit(*sentences(n, 0))
-    met, told = as_expected(model, *sentences(2 * n, 1))
-    assert met, told
+    met, reported = as_expected(model, *sentences(2 * n, 1))
+    assert met, reported
 
 
 def test_marginals_are_as_sure_as_expected_losses():

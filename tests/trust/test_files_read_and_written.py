@@ -95,7 +95,7 @@ def test_nothing_is_written_into_a_folder_that_is_read(folder):
     keeps("elsewhere.csv", *_folder_fit("in", "elsewhere.csv"))
     Path("again").symlink_to("in", target_is_directory=True)
     keeps("in/p1.csv", *_folder_fit("again", "in/p1.csv"))
-    Path("m.checkpoint").symlink_to("in/p1.csv")  # where the sums go unless told otherwise
+    Path("m.checkpoint").symlink_to("in/p1.csv")  # where the sums go unless stated otherwise
     keeps("in/p1.csv", *_folder_fit("in", "m"))
 
 

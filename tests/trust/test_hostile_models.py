@@ -111,7 +111,7 @@ def test_places_processes_and_types_to_call_are_refused(estimator, named, tmp_pa
 
 
 # Parameters that can be a path, a callable, an object or a number of workers, and what guards
-# each. A new scikit-learn may add one: it must be judged before it is on this list.
+# each. A new scikit-learn may add one: it must be reviewed before it is on this list.
 GUARDED = {
     "memory": "refused",
     "n_jobs": "bounded",
@@ -146,7 +146,7 @@ def test_every_parameter_of_a_trusted_type_that_could_act_is_guarded():
             cls = getattr(import_module(module), name)
             rules = getattr(cls, "_parameter_constraints", {})
             acting |= {p for p in inspect.signature(cls).parameters if can_act(rules.get(p))}
-    assert acting <= set(GUARDED), f"not judged yet: {sorted(acting - set(GUARDED))}"
+    assert acting <= set(GUARDED), f"not reviewed yet: {sorted(acting - set(GUARDED))}"
     assert {"memory", "func", "kernel", "n_jobs"} <= acting
 
 

@@ -78,7 +78,7 @@ def test_masked_cells_of_arrays_are_missing():
     np.testing.assert_array_equal(masked.predict_proba(X), plain.predict_proba(X.filled(np.nan)))
 
 
-def test_the_command_line_drops_rows_without_a_true_label_when_asked(tmp_path):
+def test_the_command_line_drops_rows_without_a_true_label_when_requested(tmp_path):
     data, model = tmp_path / "d.csv", tmp_path / "m.safetensors"
     lines = [f"{i % 5},{i % 3},{'NA' if i == 4 else 'ab'[i % 2]}" for i in range(30)]
     data.write_text("\n".join(["a,b,y", *lines]))
@@ -117,13 +117,13 @@ def test_folders_refuse_missing_true_labels_or_drop_them(tmp_path, kind, gap):
     )
     assert done.exit_code == 0, done.output
     assert '"n_examples": 59' in done.output
-    judge = ["evaluate", str(model), str(folder), "--json"]
-    assert CliRunner().invoke(app, judge).exit_code != 0
-    judged = CliRunner().invoke(app, [*judge, "--drop-missing-target"])
-    assert '"n_examples": 59' in judged.output
+    evaluate = ["evaluate", str(model), str(folder), "--json"]
+    assert CliRunner().invoke(app, evaluate).exit_code != 0
+    evaluated = CliRunner().invoke(app, [*evaluate, "--drop-missing-target"])
+    assert '"n_examples": 59' in evaluated.output
 
 
-def test_evaluate_and_report_drop_rows_without_a_true_label_when_asked(tmp_path):
+def test_evaluate_and_report_drop_rows_without_a_true_label_when_requested(tmp_path):
     train, test, model = tmp_path / "a.csv", tmp_path / "b.csv", tmp_path / "m.safetensors"
     lines = [f"{i % 7},{'ab'[i % 7 > 3]}" for i in range(40)]
     train.write_text("\n".join(["a,y", *lines]))
@@ -169,7 +169,7 @@ def test_every_format_refuses_missing_true_labels_or_drops_them(tmp_path, name):
     assert len(set(data.y.tolist())) == 2
 
 
-def test_arff_files_with_labels_read_the_notation_that_was_asked_for(tmp_path):
+def test_arff_files_with_labels_read_the_notation_that_was_requested(tmp_path):
     head = "@relation r\n@attribute a string\n@attribute y {0,1}\n@attribute z {0,1}\n@data\n"
     (tmp_path / "d.arff").write_text(head + "'1,5',0,1\nunknown,1,?\n'2,25',1,1\n")
     how = {"labels": 2, "missing": ["unknown"], "decimal": ",", "drop_missing_target": True}

@@ -28,7 +28,7 @@ def chain(scheme="bio"):
 
 
 def legal(tags):
-    """Whether B-X stands only behind B-X or I-X, as the readme of the shared task says."""
+    """Whether B-X stands only behind B-X or I-X, as the readme of the shared task states."""
     before = "O"
     for tag in tags:
         if tag.startswith("B-") and before[2:] != tag[2:]:
@@ -37,7 +37,7 @@ def legal(tags):
     return True
 
 
-def test_they_are_learnt_and_predicted_as_they_are():
+def test_they_are_learned_and_predicted_as_they_are():
     found = chain().fit(X, TAGS).predict(X)
     assert [list(tags) for tags in found] == TAGS
     # sequences that were never seen keep the rules as well
@@ -50,7 +50,7 @@ def test_they_are_learnt_and_predicted_as_they_are():
         chain().fit(X, neither)
 
 
-def test_column_files_with_them_are_fitted_and_judged(tmp_path, monkeypatch):
+def test_column_files_with_them_are_fitted_and_evaluated(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     lines = ["-DOCSTART- -X- O O", ""]
     for words, tags in zip(WORDS, TAGS, strict=True):

@@ -15,7 +15,7 @@ CONFIDENCE, DRAWS, ROWS, POPULATION = 0.9, 120, 200, 20_000
 
 
 def population(error):
-    """Two classes told by the sign of x, but wrong with probability `error(|x|)`."""
+    """Two classes distinguished by the sign of x, but wrong with probability `error(|x|)`."""
 
     def draw(n, rng):
         X = rng.uniform(-1.0, 1.0, (n, 1))
@@ -68,7 +68,7 @@ def test_where_every_calibration_set_gives_a_rule_the_level_is_kept_by_ninety_of
 
 
 @pytest.mark.parametrize("name", ["risk.md", "howto/metrics.md"])
-def test_the_documentation_says_nothing_else(name, request):
+def test_the_documentation_states_nothing_else(name, request):
     text = (request.config.rootpath / "docs" / name).read_text(encoding="utf-8")
     assert "at least 90 of 100 calibration sets" not in text
     assert "a condition holds with probability `confidence`" not in text

@@ -33,8 +33,8 @@ def shipped() -> list[str]:
     ).stdout.split("\0")
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     excluded = project["tool"]["hatch"]["build"]["targets"]["sdist"]["exclude"]
-    left_out = tuple(name.strip("/") for name in excluded)
-    return [name for name in listed if name and not name.startswith(left_out)]
+    omitted = tuple(name.strip("/") for name in excluded)
+    return [name for name in listed if name and not name.startswith(omitted)]
 
 
 def test_the_source_distribution_has_files_of_the_allow_list_only():

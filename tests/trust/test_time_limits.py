@@ -18,7 +18,7 @@ SETS = (X @ rng.normal(size=(3, 4)) + rng.normal(size=(N, 4)) > 0).astype(int)
 
 
 class Clock:
-    """Seconds that pass only where somebody says so."""
+    """Seconds that pass only where somebody states it."""
 
     def __init__(self):
         self.time = 0.0

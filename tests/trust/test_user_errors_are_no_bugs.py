@@ -109,7 +109,7 @@ def test_seeds_outside_32_bits_are_refused(seed, folder):
     refused("--seed", "report", "m", "d.csv", "--seed", seed)
 
 
-def test_a_learner_without_its_extra_says_how_to_get_it(folder, monkeypatch):
+def test_a_learner_without_its_extra_states_how_to_get_it(folder, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
     refused("pip install consistruct[torch]", *FIT, "--learner", "torch")
 

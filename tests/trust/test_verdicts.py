@@ -1,4 +1,4 @@
-"""`consistruct check` says what is proved, exactly, and compares it with one's own problem."""
+"""`consistruct check` states what is proved, exactly, and compares it with one's own problem."""
 
 from __future__ import annotations
 
@@ -74,13 +74,15 @@ def test_printed_intervals_contain_the_proved_one(tmp_path, genuine):
     certificates = [proof for _, proof in genuine.values()]
     for proof in [near_two(), *certificates]:
         path = written(tmp_path, proof)
-        done, told = run(path), json.loads(run(path, "--json").stdout)
+        done, reported = run(path), json.loads(run(path, "--json").stdout)
         low, high = re.search(r"in \[(\S+), (\S+)\]", done.stdout).groups()
         lower, upper = (Fraction(x) * proof.scale for x in (proof.lower, proof.upper))
         assert Fraction(low) <= lower <= upper <= Fraction(high)
         assert Fraction(high) - Fraction(low) <= upper - lower + Fraction(1, 10**15) * upper
-        assert (Fraction(told["lower"]), Fraction(told["upper"])) == (lower, upper)
-        assert Fraction(told["interval"][0]) <= lower <= upper <= Fraction(told["interval"][1])
+        assert (Fraction(reported["lower"]), Fraction(reported["upper"])) == (lower, upper)
+        assert (
+            Fraction(reported["interval"][0]) <= lower <= upper <= Fraction(reported["interval"][1])
+        )
 
 
 WORDS = {
@@ -91,8 +93,8 @@ WORDS = {
     "hamming, separable": ("50 with 3 states", "per part and state", "quadratic", "", ""),
     "orders": ("8 items", "per item", "quadratic", "orders", "all"),
     "pairs": ("wrong order, 6 items", "pair of items", "quadratic", "orders", "all"),
-    "states": ("5 with 3 states", "neighbouring", "quadratic", "uniform", "all"),
-    "chain": ("9 with 2 states", "neighbouring", "quadratic", "uniform", "all"),
+    "states": ("5 with 3 states", "neighboring", "quadratic", "uniform", "all"),
+    "chain": ("9 with 2 states", "neighboring", "quadratic", "uniform", "all"),
     "sizes": ("sets of 8 labels, beta = 1;", "own", "quadratic", "sizes of sets", "all"),
     "sets": ("sets of 4 labels, beta = 2;", "own", "quadratic", "sizes of sets", "all"),
     "restricted": (
@@ -117,13 +119,13 @@ def test_the_verdict_states_the_problem_in_words(tmp_path, genuine):
     }
     for case, words in WORDS.items():
         path = written(tmp_path, genuine[case][1])
-        text, told = run(path).stdout, json.loads(run(path, "--json").stdout)
+        text, reported = run(path).stdout, json.loads(run(path, "--json").stdout)
         names = ("loss", "scores", "surrogate", "measure", "distributions")
         for name, part in zip(names, words, strict=True):
-            assert part in told[name], (case, name)
-            assert told[name] in text
-        assert re.fullmatch("[0-9a-f]{64}", told["sha256"])
-        assert told["sha256"] in text
+            assert part in reported[name], (case, name)
+            assert reported[name] in text
+        assert re.fullmatch("[0-9a-f]{64}", reported["sha256"])
+        assert reported["sha256"] in text
 
 
 def test_a_problem_has_one_hash_whatever_epsilon(genuine, tmp_path):

@@ -1,4 +1,4 @@
-"""Bounds on the calibration function that need no optimisation over scores.
+"""Bounds on the calibration function that need no optimization over scores.
 
 Theorem 7 and Theorem 8 of the paper, and the bounds for scores that do not express the loss.
 """
@@ -11,7 +11,7 @@ from typing import Literal
 
 import numpy as np
 
-from consistruct.calibration.lp import minimise, simplex_row
+from consistruct.calibration.lp import minimize, simplex_row
 from consistruct.calibration.problem.listed import (
     ExplicitProblem,
     explicit_problem,
@@ -95,8 +95,8 @@ def inconsistent_lower_bound(
 
     For each pair, with Δ = F̃_i − F̃_j, x = (L_j − L_i) and z = (P_j − P_i) over true labels:
     "two-sided" max_v (εv − max_y|v x − z|)₊² / 2‖Δ‖²; "one-sided" drops the absolute value, which
-    makes it the solution with the order constraint of i alone; "linear program" also asks that i be
-    optimal and bounds min z·q over such distributions q. Each is at least as tight as the one
+    makes it the solution with the order constraint of i alone; "linear program" also requires that
+    i be optimal and bounds min z·q over such distributions q. Each is at least as tight as the one
     before.
     """
     _check_eps(eps)
@@ -127,14 +127,14 @@ def _height(problem: ExplicitProblem, i: int, j: int, eps: float, version: str) 
         # max over v ≥ 0 of εv − max_y |v x_y − z_y|: a linear program in (v, ξ)
         ones = np.ones(len(x))
         rows = np.vstack([np.column_stack([x, -ones]), np.column_stack([-x, -ones])])
-        return -minimise(np.array([-eps, 1.0]), A_ub=rows, b_ub=np.concatenate([z, -z])).value
+        return -minimize(np.array([-eps, 1.0]), A_ub=rows, b_ub=np.concatenate([z, -z])).value
     if version == "one-sided":
         slope = hull_slope(x, z, eps)
         return float(slope * eps + (z - slope * x).min())
     if version == "linear program":
         others = np.delete(problem.loss, i, axis=0)
         A_eq, b_eq = simplex_row(len(x))
-        return minimise(  # +inf if no distribution makes i optimal and j worse by ε
+        return minimize(  # +inf if no distribution makes i optimal and j worse by ε
             z,
             A_ub=np.vstack([-x, problem.loss[i] - others]),
             b_ub=np.append(-eps, np.zeros(len(others))),
@@ -162,7 +162,7 @@ def expresses(loss: Loss, space: Structure) -> bool:
 
 def _not_pseudometric(loss: Loss) -> str | None:
     """Why the loss is no pseudometric, or None if it is one."""
-    if loss.block_mixture is not None or loss.wrong_parts is not None:
+    if loss.block_mixture is not None or loss.hamming_shape is not None:
         return None  # averages of discrete pseudometrics
     if loss.n_labels is None or loss.n_labels > ENUMERATION_LIMIT:
         return f"{loss!r} has too many labels to check it"

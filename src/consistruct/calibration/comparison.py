@@ -1,7 +1,7 @@
 """Curves of different surrogates on one scale.
 
 H is measured in units of the surrogate: twice the surrogate has twice the H. What does not depend
-on units, nor on how scores are parametrised, is H against the noise of estimation. Take the uniform
+on units, nor on how scores are parametrized, is H against the noise of estimation. Take the uniform
 distribution u of the true label and let q̂ be the frequencies in n draws from it. Acting on q̂
 costs, in expected surrogate excess and to first order in 1/n, S/n with
 
@@ -13,8 +13,8 @@ costs, in expected surrogate excess and to first order in 1/n, S/n with
 
 is the number of draws after which this cost is down to H(ε), the level that guarantees an excess
 task risk below ε; the scale-free curve is H/S = 1/n. It compares worst-case calibration per draw at
-the least informative distribution. It says nothing of approximation by a score model, of
-optimisation, or of distributions that are less noisy than the uniform one.
+the least informative distribution. It states nothing of approximation by a score model, of
+optimization, or of distributions that are less noisy than the uniform one.
 
 | surrogate | S |
 |---|---|
@@ -128,7 +128,7 @@ class SurrogateComparison:
         """All surrogates on one axis: H/S, or H itself with `scale_free=False`.
 
         Surrogates without S, and bounds that are infinite, are left out of the scale-free plot; the
-        legend says so.
+        legend states it.
         """
         from consistruct.charts.pictures import draw_chart
 
@@ -228,7 +228,7 @@ def _noise(surrogate: BaseSurrogate, scores: Structure) -> float | None:
 
 @_noise.register(DistributionSurrogate)
 def _(surrogate: DistributionSurrogate, scores: Structure) -> float | None:
-    n_true_labels, parts = surrogate.loss.true_labels.size, surrogate.loss.wrong_parts
+    n_true_labels, parts = surrogate.loss.true_labels.size, surrogate.loss.hamming_shape
     assert n_true_labels is not None
     if surrogate.divergence == "squares":
         return math.log((n_true_labels - 1) / (2 * n_true_labels))
@@ -252,7 +252,7 @@ def _(surrogate: LinearRegretSurrogate, scores: Structure) -> float | None:
 def _(surrogate: ABSurrogate, scores: Structure) -> float | None:
     loss = surrogate.loss
     if loss.n_labels is None or loss.n_labels > ENUMERATION_LIMIT:
-        return _zero_one_noise(surrogate) if loss.mistakes_cost_one else None
+        return _zero_one_noise(surrogate) if loss.is_zero_one else None
     L = loss.matrix()
     return _ab_noise(L.mean(axis=1), L.var(axis=1), surrogate)
 
@@ -277,12 +277,12 @@ def _zero_one_noise(surrogate: ABSurrogate) -> float | None:
 def _quadratic_noise(function: CalibrationFunction) -> float | None:
     """½ E_c Var_u P(c, y) with P the loss projected on the scores."""
     loss = function.loss
-    if loss.wrong_parts is not None and function.scores == loss.score_space:
+    if loss.hamming_shape is not None and function.scores == loss.score_space:
         # L = (1/T) Σ_t 1[c_t ≠ y_t], independent parts of variance (s − 1)/s²
-        T, s = loss.wrong_parts
+        T, s = loss.hamming_shape
         assert T is not None
         return math.log((s - 1) / (2 * s**2)) - math.log(T)
-    if loss.mistakes_cost_one and loss.n_labels is not None:
+    if loss.is_zero_one and loss.n_labels is not None:
         k = loss.n_labels
         return math.log(k - 1) - 2 * math.log(k) - math.log(2)
     if loss.n_labels is None or loss.n_labels > ENUMERATION_LIMIT:

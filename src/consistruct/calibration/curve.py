@@ -1,7 +1,7 @@
-"""The calibration function as an object: its points, what a method must answer, and the curve.
+"""The calibration function as an object: its points, what a method must return, and the curve.
 
-A `Method` computes `CurvePoint`s, one for each ε; `CalibrationFunction` asks it, remembers the
-answers and derives from them whatever is true of every curve (envelope, inverse, pieces).
+A `Method` computes `CurvePoint`s, one for each ε; `CalibrationFunction` calls it, remembers the
+results and derives from them whatever is true of every curve (envelope, inverse, pieces).
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class CurvePoint:
         "loose": solved, but wider; "bounds": only bounds are known; "infeasible": no excess risk
         of ε exists, H = +inf.
     method : str
-        Which method answered.
+        Which method was used.
     pair : tuple or None
         The labels (i, j): j is predicted though i is better.
     scale : Fraction or None
@@ -142,7 +142,7 @@ class Method(ABC):
     name: str
     log_scale: float = 0.0
     scale: Fraction | None = None  # exp(log_scale), where that is a rational
-    cheap_pieces: bool = False  # whether `pieces` are known, or answered in well under a second
+    fast_pieces: bool = False  # whether `pieces` are known, or computed in well under a second
     most_values: int = 512  # evaluations that an envelope may take for each ε in question
     only_theorem_7: bool = False  # whether the lower ends are those of Theorem 7 anyway
 
@@ -225,7 +225,7 @@ class CalibrationFunction:
     loss, scores
         What it is about.
     method : str
-        Which method answers.
+        Which method is used.
     distributions : Distributions or None
         Which distributions of the true label it covers; None: all.
     refusals : tuple of str
@@ -388,9 +388,10 @@ class CalibrationFunction:
     ) -> Envelope:
         """The largest convex function below H, exact where H is known by pieces.
 
-        That is so for closed forms, for up to four listed labels, and wherever `pieces` was asked
-        for before. Where H is known by values only the envelope is that of the steps between them,
-        with the bound of Theorem 7 taken in; `Envelope.gap` says how far it may be off.
+        That is so for closed forms, for up to four listed labels, and wherever `pieces` was
+        requested for before. Where H is known by values only the envelope is that of the steps
+        between them, with the bound of Theorem 7 taken in; `Envelope.gap` states how far it may be
+        off.
 
         Parameters
         ----------
@@ -413,7 +414,7 @@ class CalibrationFunction:
         if self._method.only_theorem_7 and k_eff is not None:
             row = np.array([[0.0, self.max_eps, 0.25 * (1 - ROUNDING), 0.0, 0.0]])
             return Envelope(row, self.max_eps, -k_eff.log, "theorem 7")
-        if self._method.cheap_pieces:
+        if self._method.fast_pieces:
             rows = as_rows(self._method.pieces())
             return Envelope(rows * (1, 1, *(1 - ROUNDING,) * 3), self.max_eps, scale)
         if len(wanted) and self._method.floor() is not None:
@@ -456,7 +457,7 @@ class CalibrationFunction:
     def inverse_log(self, log_delta: float) -> float:
         """`inverse` at δ = exp(log_delta), for δ below all floats.
 
-        Where H is known by values only they are refined until the answer moves by less than 0.1 %.
+        Where H is known by values only they are refined until the result moves by less than 0.1 %.
         At δ = 0 it is the consistency level: H does not fall, so that Ȟ is positive wherever H is.
         """
         if log_delta == -math.inf:
@@ -477,7 +478,7 @@ class CalibrationFunction:
     def _envelope(self) -> Envelope:
         """The envelope for `inverse`: kept, but not beyond the moment when pieces are known."""
         found = self.__dict__.get("_known_envelope")
-        if found is None or (found.source == "values" and self._method.cheap_pieces):
+        if found is None or (found.source == "values" and self._method.fast_pieces):
             found = self.__dict__["_known_envelope"] = self.envelope()
         return found
 

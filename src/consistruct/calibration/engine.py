@@ -1,6 +1,6 @@
 """From a loss and a score family to its calibration function.
 
-The ways to compute it are tried in order; each says whether it accepts the loss and the scores,
+The ways to compute it are tried in order; each states whether it accepts the loss and the scores,
 or why not.
 """
 
@@ -45,7 +45,7 @@ from consistruct.structures import Decisions, Dense, Full, Oracle, Structure
 from consistruct.structures.base import ENUMERATION_LIMIT
 from consistruct.structures.operators import predictable_rows
 from consistruct.surrogates import SURROGATES, BaseSurrogate, make_surrogate
-from consistruct.surrogates.registry import SurrogateLike, analysed_class
+from consistruct.surrogates.registry import SurrogateLike, analyzed_class
 
 __all__ = [
     "METHODS",
@@ -130,7 +130,7 @@ def calibration_function(
     (0.5, 0.5)
     """
     loss = as_loss(loss)
-    cls = analysed_class(surrogate, decoding)
+    cls = analyzed_class(surrogate, decoding)
     if isinstance(jobs, bool) or not isinstance(jobs, int) or jobs < 1:
         raise ValueError(f"jobs must be a positive integer, got {jobs!r}")
     if loss.solver is not None:
@@ -183,7 +183,7 @@ def _of_decisions(
     """Theorem 7 from the diameter of the decisions: costs are not a finite set of true labels."""
     if cls.excess != "square":
         raise ConsistructError(
-            f"of the surrogates of decisions only 'quadratic' is analysed, got {cls.name!r}: "
+            f"of the surrogates of decisions only 'quadratic' is analyzed, got {cls.name!r}: "
             + (SURROGATES[cls.name].not_analysable if cls.name in SURROGATES else "")
         )
     if distributions is not None:
@@ -298,11 +298,11 @@ def _some(loss: Loss, labels: Sequence[Any]) -> str:
     return ", ".join(show(label) for label in labels[:5]) + (", …" if len(labels) > 5 else "")
 
 
-# --- which method answers ---
+# --- which method is used ---
 
 
 def _try_closed_form(loss: Loss, space: Structure, jobs: int) -> Choice:
-    structured = loss.block_mixture is not None or loss.wrong_parts is not None
+    structured = loss.block_mixture is not None or loss.hamming_shape is not None
     form = closed_form(loss, space) if structured else None
     if form is None:
         return "no closed form is known for this loss with these scores"
@@ -310,8 +310,8 @@ def _try_closed_form(loss: Loss, space: Structure, jobs: int) -> Choice:
         prover = tries(loss, space, jobs)
         if isinstance(prover, Method):
             return ClosedFormMethod(form, prover)
-    assert loss.wrong_parts is not None
-    return ClosedFormMethod(form, SeparableHammingMethod(Hamming(*loss.wrong_parts)))
+    assert loss.hamming_shape is not None
+    return ClosedFormMethod(form, SeparableHammingMethod(Hamming(*loss.hamming_shape)))
 
 
 def _try_orbits(loss: Loss, space: Structure, jobs: int) -> Choice:
@@ -325,15 +325,15 @@ def _try_orbits(loss: Loss, space: Structure, jobs: int) -> Choice:
 
 
 def _try_hamming_full(loss: Loss, space: Structure, jobs: int) -> Choice:
-    if loss.wrong_parts is None or not space.one_per_label:
+    if loss.hamming_shape is None or not space.one_per_label:
         return "the formula is for the Hamming loss with full scores"
-    return HammingMethod(HammingFull(Hamming(*loss.wrong_parts)))
+    return HammingMethod(HammingFull(Hamming(*loss.hamming_shape)))
 
 
 def _try_chain(loss: Loss, space: Structure, jobs: int) -> Choice:
-    if loss.wrong_parts is None or space.linked_states is None:
+    if loss.hamming_shape is None or space.linked_states is None:
         return "flows along a chain are for the Hamming loss with chain scores"
-    T, n_states = loss.wrong_parts
+    T, n_states = loss.hamming_shape
     if n_states != 2 or T is None or T > LONGEST:
         return f"flows along a chain are for two states and at most {LONGEST} parts"
     return ChainMethod(T)
@@ -390,11 +390,11 @@ def _try_oracle(loss: Loss, space: Structure, jobs: int) -> Choice:
         if not expresses(loss, space):
             return "the oracles need scores that express the loss"
         prover = oracle_prover(loss, space)
-        if loss.wrong_parts is not None and space.linked_states is not None:
+        if loss.hamming_shape is not None and space.linked_states is not None:
             return OracleMethod(loss, space, HardPairs(space), prover)
         guesses = SampledPairs(loss, space)
         for i, j in guesses.pairs(loss.max_value)[:1]:
-            OraclePair(loss, space, i, j).solve(loss.max_value / 2)  # do all oracles answer?
+            OraclePair(loss, space, i, j).solve(loss.max_value / 2)  # do all oracles work?
     except ConsistructError as error:  # a missing capability, or labels that must be listed
         return str(error)
     return OracleMethod(loss, space, guesses, prover)

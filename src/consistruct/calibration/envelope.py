@@ -70,7 +70,7 @@ class Envelope:
         a ≥ 0. A row with low = high also covers what is left of it: H never falls.
     source : str
         "pieces": H is known exactly, and so is its envelope; "values": H is known at some ε, and
-        `gap` says how far the envelope may be off; "theorem 7": H is known from below only.
+        `gap` states how far the envelope may be off; "theorem 7": H is known from below only.
     ceiling : (m, 2) array, optional
         Points (ε, y) with H(ε) ≤ y·exp(log_scale): their hull is above the envelope of H.
     """
@@ -215,7 +215,7 @@ class Envelope:
         return x, value, error
 
     def _slopes(self, eps: FloatArray) -> FloatArray:
-        """(2, m): neighbouring slopes whose lines touch left of ε, and at or right of it."""
+        """(2, m): neighboring slopes whose lines touch left of ε, and at or right of it."""
         low, high = np.zeros(len(eps)), np.full(len(eps), STEEPEST)
         for _ in range(64):
             middle = _between(low, high)
@@ -244,7 +244,7 @@ def _exact_minimum(row: FloatArray, slope: float) -> Fraction:
 
 
 def _between(low: FloatArray, high: FloatArray) -> FloatArray:
-    """The middle in the order of floats: 64 steps find a neighbour, whatever the magnitude."""
+    """The middle in the order of floats: 64 steps find a neighbor, whatever the magnitude."""
     bits = low.view(np.int64) + (high.view(np.int64) - low.view(np.int64)) // 2
     return bits.view(np.float64)
 

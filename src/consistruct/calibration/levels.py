@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from consistruct.calibration.lp import minimise
+from consistruct.calibration.lp import minimize
 from consistruct.protocols import FloatArray
 
 __all__ = ["approximation_error"]
@@ -22,7 +22,7 @@ def approximation_error(all_rows: FloatArray, predictable_rows: FloatArray) -> f
     for row in candidates:
         if ((predictable_rows - row).max(axis=1) <= best).any():
             continue  # some predictable label is never worse by more than what is known already
-        found = minimise(
+        found = minimize(
             np.append(row, -1.0),
             A_ub=np.column_stack([-predictable_rows, np.ones(len(predictable_rows))]),
             b_ub=np.zeros(len(predictable_rows)),

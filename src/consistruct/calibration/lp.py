@@ -1,4 +1,4 @@
-"""Linear programs through HiGHS, with tight tolerances and one answer type."""
+"""Linear programs through HiGHS, with tight tolerances and one result type."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import scipy  # its submodules are imported on use
 
 from consistruct.protocols import FloatArray
 
-__all__ = ["LinearProgram", "minimise"]
+__all__ = ["LinearProgram", "minimize"]
 
 Bounds = Sequence[tuple[float | None, float | None]]
 
@@ -25,7 +25,7 @@ class LinearProgram:
     marginals: FloatArray  # (u,) of A_ub x ≤ b_ub, not positive; empty if infeasible
 
 
-def minimise(
+def minimize(
     cost: FloatArray,  # (n,)
     *,
     A_ub: FloatArray,  # (u, n)
@@ -35,7 +35,7 @@ def minimise(
     bounds: Bounds | None = None,  # non-negative variables if not given
     tolerance: float = 1e-10,
 ) -> LinearProgram:
-    """min cost·x s.t. A_ub x ≤ b_ub, A_eq x = b_eq; an infeasible program is an answer."""
+    """min cost·x s.t. A_ub x ≤ b_ub, A_eq x = b_eq; an infeasible program is a result."""
     result = scipy.optimize.linprog(
         cost,
         A_ub=A_ub,

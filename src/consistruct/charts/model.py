@@ -29,9 +29,9 @@ class Series:
     texts : tuple of str or None
         What a pointer over each value shows besides the numbers.
     style : int
-        Number of the colour, dash and marker that belong together.
+        Number of the color, dash and marker that belong together.
     dashed : bool
-        A dashed line without markers: a bound, in the colour of what it bounds.
+        A dashed line without markers: a bound, in the color of what it bounds.
     """
 
     name: str
@@ -91,7 +91,7 @@ class Chart:
 
 @dataclass(frozen=True)
 class HeatMap:
-    """A table of numbers as colours: `values` has one row per `y_names`."""
+    """A table of numbers as colors: `values` has one row per `y_names`."""
 
     key: str
     title: str

@@ -26,7 +26,7 @@ PLAIN: dict[str, Any] = {"parse_math": False}  # a dollar sign in a name starts 
 
 
 def picture_kind(path: str) -> str:
-    """The kind of picture that a file name asks for, which can be drawn here.
+    """The kind of picture that a file name requests, which can be drawn here.
 
     >>> picture_kind("curve.PNG")
     'png'
@@ -150,17 +150,17 @@ def _add_legend(panel: Any, ax: Axes) -> None:
 
 def _draw_bars(ax: Axes, series: Series, height: float, shift: float) -> None:
     error = None if series.error is None else np.nan_to_num(_array(series.error))
-    colour = LIGHT[series.style % len(LIGHT)]
+    color = LIGHT[series.style % len(LIGHT)]
     positions = _array(series.y) + shift
     ax.barh(
-        positions, _array(series.x), xerr=error, color=colour, height=height, label=series.name,
+        positions, _array(series.x), xerr=error, color=color, height=height, label=series.name,
         error_kw={"lw": 1, "capsize": 2},
     )  # fmt: skip
 
 
 def _draw_series(ax: Axes, series: Series) -> None:
     style = series.style % len(LIGHT)
-    colour = LIGHT[style]
+    color = LIGHT[style]
     x, y = _array(series.x), _array(series.y)
     error = None if series.error is None else np.nan_to_num(_array(series.error))
     if series.kind == "band":
@@ -168,17 +168,17 @@ def _draw_series(ax: Axes, series: Series) -> None:
         upper = _array(series.upper)
         kept = np.isfinite(y) & np.isfinite(upper)
         ax.fill_between(
-            x[kept], y[kept], upper[kept], color=colour, alpha=0.25, lw=0, label=series.name
+            x[kept], y[kept], upper[kept], color=color, alpha=0.25, lw=0, label=series.name
         )
     elif series.kind == "diagonal":
-        ax.plot(x, y, color=colour, lw=1, ls=":", label=series.name)
+        ax.plot(x, y, color=color, lw=1, ls=":", label=series.name)
     else:
         line = series.kind == "line"
         marked = not series.dashed and (not line or error is not None or len(x) < 16)
         marker = MARKERS[style] if marked else ""
         dash = "--" if series.dashed else DASHES[style]
         options: dict[str, Any] = {
-            "color": colour,
+            "color": color,
             "ls": dash if line else "",
             "marker": marker,
             "ms": 5,
@@ -194,10 +194,10 @@ def _draw_series(ax: Axes, series: Series) -> None:
 def _draw_heat_map(ax: Axes, chart: HeatMap) -> None:
     from matplotlib.colors import LinearSegmentedColormap
 
-    colours = LinearSegmentedColormap.from_list("blues", ["#ffffff", LIGHT[0]])
+    colors = LinearSegmentedColormap.from_list("blues", ["#ffffff", LIGHT[0]])
     values = np.array(chart.values)
     top = float(values.max(initial=0.0)) or 1.0
-    image = ax.imshow(values, cmap=colours, vmin=0, vmax=top, aspect="auto")
+    image = ax.imshow(values, cmap=colors, vmin=0, vmax=top, aspect="auto")
     rotation = 45 if max(len(name) for name in chart.x_names) > 2 else 0
     names = [shortened(name) for name in chart.x_names]
     side = "right" if rotation else "center"

@@ -5,11 +5,11 @@ How a page uses them (the HTML report and the explorer do the same):
     figures = calibration_figures(report)      # {"curve": {...}, "classes": {...}, …}, plain JSON
     json.dumps(figures["curve"])               # to the browser
 
-and there, with ``THEME_COLOURS`` (light colour to dark one) and ``PLOTLY_CONFIG`` as JSON,
+and there, with ``THEME_COLORS`` (light color to dark one) and ``PLOTLY_CONFIG`` as JSON,
 
     Plotly.react(element, figure.data, figure.layout, config)
 
-after replacing every string of the figure that is a key of ``THEME_COLOURS`` by its value if
+after replacing every string of the figure that is a key of ``THEME_COLORS`` by its value if
 ``matchMedia("(prefers-color-scheme: dark)").matches`` — what `themed` does here. Heading and
 caption are ``layout.meta.title`` and ``layout.meta.caption``: plain text for the page to set with
 ``textContent``, not drawn by Plotly, which would cut long lines on a phone. Two settings side by
@@ -26,14 +26,14 @@ from consistruct.charts.model import Chart, HeatMap, Mark, Series
 
 __all__ = [
     "PLOTLY_CONFIG",
-    "THEME_COLOURS",
+    "THEME_COLORS",
     "plotly_figure",
     "shortened",
     "themed",
 ]
 
-# Okabe and Ito's hues, told apart without colour vision, some darkened or lightened until they
-# stand out from the page (contrast 3:1); each with a dash and a marker of its own, so that colour
+# Okabe and Ito's hues, distinguished without color vision, some darkened or lightened until they
+# stand out from the page (contrast 3:1); each with a dash and a marker of its own, so that color
 # is never the only difference
 LIGHT = ("#0072B2", "#D55E00", "#009E73", "#B8628F", "#B07A00", "#595959")
 DARK = ("#56B4E9", "#F0803C", "#2BBF94", "#E0A3C3", "#E69F00", "#B4B4B4")
@@ -56,12 +56,12 @@ PLOTLY_CONFIG: dict[str, Any] = {
 }
 
 
-def _faded(colour: str, opacity: float) -> str:
-    red, green, blue = (int(colour[start : start + 2], 16) for start in (1, 3, 5))
+def _faded(color: str, opacity: float) -> str:
+    red, green, blue = (int(color[start : start + 2], 16) for start in (1, 3, 5))
     return f"rgba({red},{green},{blue},{opacity})"
 
 
-THEME_COLOURS: dict[str, str] = {
+THEME_COLORS: dict[str, str] = {
     **dict(zip(LIGHT, DARK, strict=True)),
     **{_faded(a, 0.25): _faded(b, 0.3) for a, b in zip(LIGHT, DARK, strict=True)},
     TEXT: DARK_TEXT,
@@ -72,19 +72,19 @@ THEME_COLOURS: dict[str, str] = {
 
 
 def themed(figure: Mapping[str, Any], theme: Literal["light", "dark"]) -> dict[str, Any]:
-    """The figure with the colours of a theme."""
+    """The figure with the colors of a theme."""
     if theme not in ("light", "dark"):
         raise ValueError(f"theme must be 'light' or 'dark', got {theme!r}")
-    found: dict[str, Any] = _recoloured(figure) if theme == "dark" else dict(figure)
+    found: dict[str, Any] = _recolored(figure) if theme == "dark" else dict(figure)
     return found
 
 
-def _recoloured(value: Any) -> Any:
+def _recolored(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {key: _recoloured(entry) for key, entry in value.items()}
+        return {key: _recolored(entry) for key, entry in value.items()}
     if isinstance(value, list):
-        return [_recoloured(entry) for entry in value]
-    return THEME_COLOURS.get(value, value) if isinstance(value, str) else value
+        return [_recolored(entry) for entry in value]
+    return THEME_COLORS.get(value, value) if isinstance(value, str) else value
 
 
 def plotly_figure(chart: Chart | HeatMap) -> dict[str, Any]:
@@ -103,18 +103,18 @@ def plotly_figure(chart: Chart | HeatMap) -> dict[str, Any]:
 
 
 def _traces(series: Series, chart: Chart) -> list[dict[str, Any]]:
-    colour = LIGHT[series.style % len(LIGHT)]
+    color = LIGHT[series.style % len(LIGHT)]
     name = escaped(series.name)
     if series.kind == "band":
-        return _band(series, colour, name)
+        return _band(series, color, name)
     trace: dict[str, Any] = {"name": name, "x": list(series.x), "y": list(series.y)}
     if series.kind == "bars":
-        trace |= {"type": "bar", "orientation": "h", "marker": {"color": colour}}
+        trace |= {"type": "bar", "orientation": "h", "marker": {"color": color}}
         trace |= {"showlegend": len(chart.series) > 1, "hovertemplate": "%{x:.4g}<extra></extra>"}
         if series.error is not None:
             trace["error_x"] = _error(series)
     else:
-        trace |= _scatter(series, colour)
+        trace |= _scatter(series, color)
     if series.texts is not None:
         trace["text"] = [escaped(text) for text in series.texts]
         numbers = "%{x:.4g}" if series.kind == "bars" else "%{x:.4g}, %{y:.6g}"
@@ -122,17 +122,17 @@ def _traces(series: Series, chart: Chart) -> list[dict[str, Any]]:
     return [trace]
 
 
-def _scatter(series: Series, colour: str) -> dict[str, Any]:
+def _scatter(series: Series, color: str) -> dict[str, Any]:
     style = series.style % len(LIGHT)
     trace: dict[str, Any] = {
         "type": "scatter",
         "mode": "markers" if series.kind == "points" else "lines",
-        "line": {"color": colour, "width": 2.5, "dash": DASHES[style]},
-        "marker": {"color": colour, "symbol": MARKERS[style], "size": 8},
+        "line": {"color": color, "width": 2.5, "dash": DASHES[style]},
+        "marker": {"color": color, "symbol": MARKERS[style], "size": 8},
         "hovertemplate": "%{x:.4g}, %{y:.6g}<extra></extra>",
     }
     if series.kind == "diagonal":
-        trace["line"] = {"color": colour, "width": 1.2, "dash": "dot"}
+        trace["line"] = {"color": color, "width": 1.2, "dash": "dot"}
         trace["hoverinfo"] = "skip"
         del trace["hovertemplate"]
     elif series.dashed:
@@ -149,7 +149,7 @@ def _error(series: Series) -> dict[str, Any]:
     return {"type": "data", "array": list(series.error), "color": TEXT, "thickness": 1.2}
 
 
-def _band(series: Series, colour: str, name: str) -> list[dict[str, Any]]:
+def _band(series: Series, color: str, name: str) -> list[dict[str, Any]]:
     """Two lines without width and the area between them, over the part where both exist."""
     assert series.upper is not None
     kept = [
@@ -167,7 +167,7 @@ def _band(series: Series, colour: str, name: str) -> list[dict[str, Any]]:
             "x": xs,
             "y": [high for _, _, high in kept],
             "fill": "tonexty",
-            "fillcolor": _faded(colour, 0.25),
+            "fillcolor": _faded(color, 0.25),
         },
     ]
 

@@ -76,7 +76,7 @@ def estimator_for(
     checkpoint: Path | None = None,
     **parameters: Any,
 ) -> Any:
-    """The unfitted estimator that the options ask for."""
+    """The unfitted estimator that the options request."""
     model = prepared_for(choose_model(learner, settings, epochs, checkpoint), examples)
     return choose_estimator(examples, loss=choose_loss(loss, rows), model=model, **parameters)
 

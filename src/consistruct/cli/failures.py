@@ -186,7 +186,7 @@ def _file_error(error: OSError) -> str:
 
 
 def is_usage(error: Exception) -> bool:
-    """Whether typer itself handles the error: bad options, or the exit that a command asks for."""
+    """Whether typer itself handles the error: bad options, or the exit that a command requests."""
     base: type[Exception] = typer.BadParameter.__bases__[0]
     return isinstance(error, base | typer.Exit)
 

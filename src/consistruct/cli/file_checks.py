@@ -84,7 +84,7 @@ def check_files(command: str, options: dict[str, Any]) -> None:
 
 
 def folder_checkpoint(model: Path) -> Path:
-    """Where a fit on a folder keeps its sums unless told otherwise."""
+    """Where a fit on a folder keeps its sums unless stated otherwise."""
     return model.with_name(f"{model.name}.checkpoint")
 
 

@@ -42,7 +42,7 @@ HeldOut = Annotated[
     str | None,
     typer.Option(
         help="Folder: files used only to choose the penalty by their task loss, such as "
-        '"2026-11-*". Default: generalised cross-validation.'
+        '"2026-11-*". Default: generalized cross-validation.'
     ),
 ]
 Passes = Annotated[int, typer.Option(help="Folder, solver=sgd: how many times the files are read.")]

@@ -1,4 +1,4 @@
-"""Data files that are read as the training file of a model was, and what a model says of itself."""
+"""Data files that are read as the training file of a model was, and what a model reports."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def read_like_training(
 def using(model: Path) -> Iterator[None]:
     """Errors of a loaded model are reported as errors of its file.
 
-    Its checksum says that it is whole, not that its parts fit together: a file made by hand can
+    Its checksum states that it is whole, not that its parts fit together: a file made by hand can
     hold anything that the types allow.
     """
     try:
@@ -165,7 +165,7 @@ def columns_of(stored: ModelFile, path: Path) -> list[Any]:
 
 
 def format_of(layout: Layout, data: Path) -> str | None:
-    """The format of the training file for a file whose suffix says nothing."""
+    """The format of the training file for a file whose suffix states nothing."""
     return None if data.suffix else layout.format
 
 
@@ -175,7 +175,7 @@ def shape_of(examples: DataSet) -> str:
 
 
 def of_metric(estimator: Any) -> dict[str, Any]:
-    """What left-out rows say of a non-decomposable metric; nothing for a loss."""
+    """What out-of-fold rows say of a non-decomposable metric; nothing for a loss."""
     if not hasattr(estimator, "metric_"):
         return {}
     rule = estimator.rule_
@@ -183,7 +183,7 @@ def of_metric(estimator: Any) -> dict[str, Any]:
         "metric": repr(rule.metric),
         "metric_estimate": rule.estimate,
         "metric_of_likeliest": rule.plain,
-        "left_out_rows": rule.n_rows,
+        "out_of_fold_rows": rule.n_rows,
     }
     if rule.gap is not None:
         found["optimality_gap"] = rule.gap

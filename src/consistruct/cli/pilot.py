@@ -109,15 +109,15 @@ def worst_case_of(
 
     from consistruct.guarantees import sample_complexity
     from consistruct.guarantees.constants import default_accuracy
-    from consistruct.losses.metrics import asked_metric
+    from consistruct.losses.metrics import requested_metric
     from consistruct.structures.registry import parse_scores
 
-    if asked_metric(pilot.estimator.loss) is not None:
+    if requested_metric(pilot.estimator.loss) is not None:
         return "a metric that is not an average over examples has none"
     _, examples = clone(pilot.estimator)._training(pilot.X, pilot.y, groups=pilot.groups)
     if examples.kind.name != "rows":
         return f"{examples.kind.loss!r} is a family of losses; name a size: consistruct plan SPEC"
-    loss, reason = examples.kind.loss, "asked for"
+    loss, reason = examples.kind.loss, "requested"
     try:
         if eps is None:
             chosen = default_accuracy(loss, true=examples.codes)

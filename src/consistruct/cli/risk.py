@@ -57,7 +57,7 @@ def with_risk(
     calibrate: float | None,
     seed: int,
 ) -> Any:
-    """The estimator, with a guarantee where --risk asks for one."""
+    """The estimator, with a guarantee where --risk requests one."""
     if risk is None:
         for name, value in (
             ("--confidence", confidence),
@@ -85,7 +85,7 @@ def is_controlled(estimator: Any) -> bool:
 
 
 def calibration_result(estimator: RiskControl) -> dict[str, Any]:
-    """What `fit` says of the rows kept apart."""
+    """What `fit` states of the rows kept apart."""
     found = estimator.calibration_.as_dict()
     return {"policy": estimator.policy_, "guarantee": found.pop("guarantee")} | {
         f"calibration_{name}": value for name, value in found.items()
@@ -95,7 +95,7 @@ def calibration_result(estimator: RiskControl) -> dict[str, Any]:
 def evaluation_result(
     estimator: RiskControl, X: Any, y: Any, queries: dict[str, Any]
 ) -> dict[str, Any]:
-    """What `evaluate` says: risk and coverage beside the guarantee."""
+    """What `evaluate` states: risk and coverage beside the guarantee."""
     found = estimator.evaluate(X, y, **queries).as_dict()
     count, risk, interval = (found.pop(name) for name in ("n_examples", "risk", "risk_interval"))
     return {

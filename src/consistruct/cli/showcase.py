@@ -60,14 +60,14 @@ CASES: tuple[tuple[str, str, Loss, Structure | str | None], ...] = (
 
 
 def show(folder: Path) -> None:
-    """The hardness of some losses, the analysis of one, a model that is learnt for another."""
+    """The hardness of some losses, the analysis of one, a model that is learned for another."""
     console = Console()
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ConsistructError(f"{folder} cannot be made: {error.strerror}") from None
     console.print(_hardness_table())
-    written = [*_analyse(console, folder), *_learn(console, folder)]
+    written = [*_analyze(console, folder), *_learn(console, folder)]
     console.print("\nOpen in a browser; nothing leaves your machine:")
     for path in written:
         typer.echo(f"  {path}")
@@ -102,7 +102,7 @@ def _short(log: float) -> str:
     return f"{math.exp(log):.5g}" if bits < 16 else f"2^{bits:.4g}"
 
 
-def _analyse(console: Console, folder: Path) -> list[Path]:
+def _analyze(console: Console, folder: Path) -> list[Path]:
     """A real cost matrix: five kinds of network traffic, and what it costs to mistake them."""
     console.print("\n[bold]A real cost matrix: intrusion detection, five classes[/bold]")
     curve = calibration_function(INTRUSION)

@@ -81,7 +81,7 @@ def fit_averaged(
     rng = generator(estimator.random_state)
     begun = Steps(copy.deepcopy(estimator), model, survey, classes)
     step, mean = dask.delayed(_stepped, pure=True), dask.delayed(_averaged, pure=True)
-    # the first partition says what rows look like, how they are scaled and how long steps are
+    # the first partition states what rows look like, how they are scaled and how long steps are
     first, *others = (int(number) for number in rng.permutation(len(batches)))
     (state,) = dask.compute(step(begun, None, *batches[first]))
     orders = [others, *(rng.permutation(len(batches)).tolist() for _ in range(passes - 1))]

@@ -43,7 +43,8 @@ __all__ = ["Columns", "batches_of"]
 DELIMITERS = {"csv": ",", "tsv": "\t"}
 BLOCK_BYTES = 2**24  # of a CSV file that are parsed at a time
 READ_AHEAD = 1  # batches: more would be memory
-# how pyarrow says which cell of a CSV file is no number: its column, counted from 0, and its text
+# how pyarrow reports which cell of a CSV file is no number: its column, counted from 0, and its
+# text
 _NO_NUMBER = re.compile(r"In CSV column #(\d+):.* error to double: invalid value '(.*?)'")
 
 
@@ -78,7 +79,7 @@ class Columns:
         if bits is not None and bits not in BITS:
             raise ValueError(f"hash_bits must be between {BITS[0]} and {BITS[-1]}, got {bits!r}")
         if bits is not None and n_features is not None:
-            raise ValueError("hash_bits says how many columns there are; omit n_features")
+            raise ValueError("hash_bits states how many columns there are; omit n_features")
         if kind == "svmlight":
             width = n_features or (None if like is None else like.n_features)
             if bits is not None:

@@ -63,7 +63,7 @@ def fit(estimator: Any, X: Any, y: Any, sample_weight: Any = None, *, classes: A
     (survey,) = dask.compute(tree_reduced(surveys, added_surveys))
     plan = make_plan(estimator, survey, classes=classes)
     shared = dask.delayed(plan)
-    sums = dask.delayed(_summarise, pure=True)
+    sums = dask.delayed(_summarize, pure=True)
     (summary,) = dask.compute(
         tree_reduced([sums(shared, *batch) for batch in batches], _added_summaries)
     )
@@ -91,7 +91,7 @@ def predict(estimator: Any, X: Any, method: str = "predict") -> Any:
     dask, da = dask_module(), dask_module("dask.array")
     frame = hasattr(X, "dtypes") and hasattr(X, "map_partitions")
     parts = X.to_delayed() if frame else _row_blocks(X)
-    # what the answer looks like is learnt from one row of zeros
+    # what the result looks like is learned from one row of zeros
     example = getattr(estimator, method)(_one_row(estimator))
     lengths: Sequence[float] = [np.nan] * len(parts) if frame else X.chunks[0]
     apply = dask.delayed(_applied, pure=True)
@@ -130,7 +130,7 @@ def partitions(X: Any, y: Any, sample_weight: Any) -> list[tuple[Any, ...]]:
     columns = {name: _parts(one) for name, one in given.items()}
     if len(set(map(len, columns.values()))) > 1:
         # Dask reads several files at once where few columns are wanted of them: not here
-        columns = {name: _parts(one, optimise=False) for name, one in given.items()}
+        columns = {name: _parts(one, optimize=False) for name, one in given.items()}
     for name, parts in columns.items():
         if len(parts) != len(columns["X"]):
             raise ConsistructError(
@@ -140,10 +140,10 @@ def partitions(X: Any, y: Any, sample_weight: Any) -> list[tuple[Any, ...]]:
     return list(zip(*columns.values(), strict=True))
 
 
-def _parts(given: Any, optimise: bool = True) -> list[Any]:
+def _parts(given: Any, optimize: bool = True) -> list[Any]:
     """Partitions of a frame or series, blocks of rows of an array."""
     if hasattr(given, "dtypes") or hasattr(given, "map_partitions"):
-        return list(given.to_delayed(optimize_graph=optimise))
+        return list(given.to_delayed(optimize_graph=optimize))
     return _row_blocks(given)
 
 
@@ -170,7 +170,7 @@ def _survey(X: Any, y: Any, *rest: Any) -> Survey | None:
 
 
 @alone()
-def _summarise(plan: Plan, X: Any, y: Any, *weight: Any) -> Summary | None:
+def _summarize(plan: Plan, X: Any, y: Any, *weight: Any) -> Summary | None:
     passed = plan.start()
     rows = passed.add(Batch(X, y, *weight)) if len(y) else 0
     return passed.summary() if rows else None

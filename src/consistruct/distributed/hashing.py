@@ -1,7 +1,7 @@
 """Columns of any number and kind as 2^bits hashed ones: no list of names or words is needed.
 
 A number adds itself, a word adds one, at the place that a hash of the column (and of the word)
-says, with a sign that the hash says too: so that what shares a place cancels on average. Empty
+states, with a sign that the hash states too: so that what shares a place cancels on average. Empty
 cells add nothing.
 """
 

@@ -275,7 +275,7 @@ def predict_folder(
     expected_loss: bool = False,
     progress: Progress | None = None,
 ) -> Iterator[tuple[Any, Any]]:
-    """Predictions, and their expected losses where asked for (else None), a batch at a time."""
+    """Predictions, and their expected losses where requested (else None), a batch at a time."""
     for batch in _watched(folder, progress):
         expected = estimator.predict_expected_loss(batch.X) if expected_loss else None
         yield np.asarray(estimator.predict(batch.X)), expected

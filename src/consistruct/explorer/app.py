@@ -23,7 +23,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from consistruct.exceptions import ConsistructError
-from consistruct.explorer.catalogue import catalogue
+from consistruct.explorer.catalog import catalog
 from consistruct.explorer.files import FILES, description, file_name
 from consistruct.explorer.jobs import Job, Jobs, TooBusyError
 from consistruct.explorer.limits import Limits
@@ -41,7 +41,7 @@ STATIC = Path(str(resources.files("consistruct.explorer"))) / "static"
 PLOTLY = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
 POLL_SECONDS = 15.0
 DRAIN_BYTES = 32 * 2**20  # of a body that is too large, so that the browser reads the refusal
-REVALIDATE = {"cache-control": "no-cache"}  # files of the page: asked for again, sent if changed
+REVALIDATE = {"cache-control": "no-cache"}  # files of the page: requested again, sent if changed
 
 
 def create_app(limits: Limits | None = None) -> Starlette:
@@ -133,7 +133,7 @@ async def _plotly(request: Request) -> Response:
 
 
 async def _options(request: Request) -> Response:
-    return JSONResponse(catalogue(request.app.state.limits))
+    return JSONResponse(catalog(request.app.state.limits))
 
 
 async def _upload(request: Request) -> Response:

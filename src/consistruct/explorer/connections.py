@@ -19,20 +19,20 @@ def timed_protocol(seconds: float) -> type[H11Protocol]:
     """uvicorn's protocol with a deadline for requests (head and body) and for stuck readers."""
 
     class TimedProtocol(H11Protocol):
-        _asking: asyncio.TimerHandle | None = None
+        _awaiting: asyncio.TimerHandle | None = None
         _reading: asyncio.TimerHandle | None = None
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
-            self._asking = self.loop.call_later(seconds, self._give_up)
+            self._awaiting = self.loop.call_later(seconds, self._give_up)
 
         def data_received(self, data: bytes) -> None:
             super().data_received(data)
             # a byte now and then does not move the deadline: it is for the whole request
             if self.conn.their_state not in (h11.IDLE, h11.SEND_BODY):
-                self._forget("_asking")
-            elif self._asking is None:
-                self._asking = self.loop.call_later(seconds, self._give_up)
+                self._forget("_awaiting")
+            elif self._awaiting is None:
+                self._awaiting = self.loop.call_later(seconds, self._give_up)
 
         def pause_writing(self) -> None:
             super().pause_writing()
@@ -43,11 +43,11 @@ def timed_protocol(seconds: float) -> type[H11Protocol]:
             super().resume_writing()
 
         def connection_lost(self, exc: Exception | None) -> None:
-            self._forget("_asking", "_reading")
+            self._forget("_awaiting", "_reading")
             super().connection_lost(exc)
 
         def _give_up(self) -> None:
-            self._forget("_asking", "_reading")
+            self._forget("_awaiting", "_reading")
             self.transport.abort()
 
         def _forget(self, *timers: str) -> None:

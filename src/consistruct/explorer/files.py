@@ -48,7 +48,7 @@ def description(setting: Setting) -> str:
 
 
 def file_name(setting: Setting, name: str) -> str:
-    """A file name that says what is inside, of letters that every system takes.
+    """A file name that states what is inside, of letters that every system takes.
 
     >>> file_name(Setting(loss="mixed:4x25:0.4", scores="full"), "curve.csv")
     'mixed-4x25-0.4-full-curve.csv'

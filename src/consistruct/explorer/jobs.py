@@ -92,7 +92,7 @@ class Jobs:
             raise TooBusyError(
                 f"{unfinished} computations are already running; wait, or cancel some of them"
             )
-        request: dict[str, Any] = {"task": "analyse", "setting": setting.as_dict()}
+        request: dict[str, Any] = {"task": "analyze", "setting": setting.as_dict()}
         if setting.matrix:
             upload = self._matrices.get(setting.matrix)
             request["matrix"] = {"text": upload.text, "rows": upload.rows}
@@ -140,7 +140,7 @@ class Jobs:
         return str(text)
 
     async def watch(self) -> None:
-        """Cancel what no page has asked about for a while; runs for ever."""
+        """Cancel what no page has requested for a while; runs for ever."""
         while True:
             await asyncio.sleep(self._limits.patience / 4)
             horizon = time.monotonic() - self._limits.patience

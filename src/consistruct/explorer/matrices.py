@@ -43,7 +43,7 @@ class Upload:
         table = self.matrix()
         if not metric:
             return table
-        costs = parse_metric(metric).linearised(table.M, rows="pred")
+        costs = parse_metric(metric).linearized(table.M, rows="pred")
         return dataclasses.replace(table, M=costs.M, rows="pred")
 
 

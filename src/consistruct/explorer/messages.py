@@ -1,4 +1,4 @@
-"""What the page says where something cannot be computed: in the words of its own menus.
+"""What the page states where something cannot be computed: in the words of its own menus.
 
 The package speaks to people who write Python or commands. Here its messages are written again for
 somebody who sees a form; what needs no other words passes as it is.
@@ -87,11 +87,11 @@ _WORDINGS: tuple[tuple[str, str | Callable[[Match], str]], ...] = (
     ),
     (
         r"needs finitely many true labels",
-        "costs per example cannot be analysed in advance: the analysis needs finitely many true "
+        "costs per example cannot be analyzed in advance: the analysis needs finitely many true "
         "labels",
     ),
     (
-        r"(?:FScore|JaccardScore|Matthews|Kappa|RecallMean|Randomised|Constrained|\w+Score)\(.*\) "
+        r"(?:FScore|JaccardScore|Matthews|Kappa|RecallMean|Randomized|Constrained|\w+Score)\(.*\) "
         r"is for (\d+) classes, got a confusion of (\d+)",
         lambda m: f"this metric is for {m[1]} classes, but the confusion matrix has {m[2]}",
     ),

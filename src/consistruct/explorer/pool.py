@@ -61,7 +61,7 @@ class _Worker:
             raise WorkerError("a worker process did not start")
         return worker
 
-    async def ask(self, request: dict[str, Any], on_progress: OnProgress) -> Any:
+    async def request(self, request: dict[str, Any], on_progress: OnProgress) -> Any:
         """Send a request and follow it to its result."""
         assert self._process.stdin is not None
         try:
@@ -106,7 +106,7 @@ class WorkerPool:
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        self._idle: list[_Worker] = []
+        self._free: list[_Worker] = []
         self._alive: set[_Worker] = set()
         self._starting: set[asyncio.Task[None]] = set()
         self._stopping: set[asyncio.Task[None]] = set()
@@ -125,18 +125,18 @@ class WorkerPool:
         await asyncio.gather(*self._starting, return_exceptions=True)
         await asyncio.gather(*(worker.stop() for worker in self._alive), *self._stopping)
         self._alive.clear()
-        self._idle.clear()
+        self._free.clear()
 
     async def run(self, request: dict[str, Any], *, key: str, on_progress: OnProgress) -> Any:
         """The answer to a request; cancelling this task kills the process that works on it.
 
         `key` names what the worker will remember: a later request with the same key goes to the
-        same worker if it is idle.
+        same worker if it is free.
         """
         worker = await self._acquire(key)
         try:
             async with asyncio.timeout(self._limits.seconds):
-                answer = await worker.ask(request, on_progress)
+                result = await worker.request(request, on_progress)
         except _RefusalError:
             await self._release(worker)
             raise
@@ -154,18 +154,18 @@ class WorkerPool:
         while len(worker.keys) > N_KEYS:
             worker.keys.popitem(last=False)
         await self._release(worker)
-        return answer
+        return result
 
     async def _acquire(self, key: str) -> _Worker:
         async with self._changed:
-            await self._changed.wait_for(lambda: self._idle or not self._hopeful)
-            if not self._idle:
+            await self._changed.wait_for(lambda: self._free or not self._hopeful)
+            if not self._free:
                 raise WorkerError(
                     "no worker process could be started; see the terminal for the reason"
                 )
-            # the worker that holds the curve, or the one that has been idle for longest
-            chosen = next((worker for worker in self._idle if key in worker.keys), self._idle[0])
-            self._idle.remove(chosen)
+            # the worker that holds the curve, or the one that has been free for longest
+            chosen = next((worker for worker in self._free if key in worker.keys), self._free[0])
+            self._free.remove(chosen)
             return chosen
 
     @property
@@ -174,7 +174,7 @@ class WorkerPool:
 
     async def _release(self, worker: _Worker) -> None:
         async with self._changed:
-            self._idle.append(worker)
+            self._free.append(worker)
             self._changed.notify()
 
     def _replace(self, worker: _Worker) -> None:
@@ -204,5 +204,5 @@ class WorkerPool:
         async with self._changed:
             if worker is not None:
                 self._alive.add(worker)
-                self._idle.append(worker)
+                self._free.append(worker)
             self._changed.notify_all()

@@ -1,4 +1,4 @@
-"""What every request must carry and every response says.
+"""What every request must carry and every response states.
 
 The server is for the person at this machine. Other web sites that their browser visits can send
 requests to it as well; three checks keep those out. A name that resolves to this machine after the

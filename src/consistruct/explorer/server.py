@@ -100,7 +100,7 @@ def _listen(port: int) -> socket.socket:
 
 
 class _Server(uvicorn.Server):
-    """Says when it is ready, and lets waiting pages go before it ends."""
+    """States when it is ready, and lets waiting pages go before it ends."""
 
     def __init__(
         self, config: uvicorn.Config, ready: Callable[[], None], leaving: Callable[[], None]

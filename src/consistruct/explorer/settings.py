@@ -1,4 +1,4 @@
-"""What a page asks for, checked before any work."""
+"""What a page requests, checked before any work."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Setting:
         Identifier of an uploaded matrix of costs or, with `metric`, of a confusion; empty if `loss`
         is given.
     metric : str
-        A metric of the whole data set, such as ``macro-f1``, that is analysed as the costs which it
+        A metric of the whole data set, such as ``macro-f1``, that is analyzed as the costs which it
         is to first order at the confusion; empty for costs.
     eps : float or None
         None lets the report choose.

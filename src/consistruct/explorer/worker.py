@@ -61,15 +61,15 @@ class Analyst:
         self._log2_labels = log2_labels
         self._curves: OrderedDict[str, tuple[CalibrationFunction, list[str]]] = OrderedDict()
 
-    def answer(self, request: dict[str, Any], step: Step) -> Any:
+    def compute(self, request: dict[str, Any], step: Step) -> Any:
         """The result of one request."""
         if request["task"] == "render":
             report = CalibrationReport.from_dict(request["report"])
             return base64.b64encode(render(report, request["kind"])).decode()
         setting = Setting(**request["setting"])
-        return self.analyse(setting, request.get("matrix"), step)
+        return self.analyze(setting, request.get("matrix"), step)
 
-    def analyse(self, setting: Setting, matrix: dict[str, Any] | None, step: Step) -> Any:
+    def analyze(self, setting: Setting, matrix: dict[str, Any] | None, step: Step) -> Any:
         """The report of a setting and its figures."""
         step("reading the loss", 0, 0)
         curve, notes = self._curve(setting, matrix)
@@ -162,10 +162,10 @@ def main(arguments: list[str]) -> None:
         _warm(analyst)
         _send(replies, {"ready": True})
         for request in requests:
-            _send(replies, _answer(analyst, request, replies))
+            _send(replies, _reply(analyst, request, replies))
 
 
-def _answer(analyst: Analyst, request: dict[str, Any], replies: BinaryIO) -> dict[str, Any]:
+def _reply(analyst: Analyst, request: dict[str, Any], replies: BinaryIO) -> dict[str, Any]:
     last = 0.0
 
     def step(stage: str, done: int, total: int) -> None:
@@ -176,15 +176,15 @@ def _answer(analyst: Analyst, request: dict[str, Any], replies: BinaryIO) -> dic
             _send(replies, {"progress": [stage, done, total]})
 
     try:
-        return {"result": analyst.answer(request, step)}
+        return {"result": analyst.compute(request, step)}
     except (ValueError, TypeError) as error:
-        # what the package says to its caller is what the page shows
+        # what the package states to its caller is what the page shows
         return {"error": page_message(error)}
     except MemoryError:
         return {"error": "this needs more memory than the explorer allows; try smaller sizes"}
     except (OverflowError, RecursionError) as error:
         return {"error": page_message(f"the sizes are too large: {error}")}
-    except Exception as error:  # the server must go on: the page says that it is our fault
+    except Exception as error:  # the server must go on: the page states that it is our fault
         traceback.print_exc()
         return {"error": page_message(f"the computation failed: {type(error).__name__}: {error}")}
 
@@ -221,7 +221,7 @@ def _limit_memory(limit: int) -> None:
 def _warm(analyst: Analyst) -> None:
     """Load compiled code before the first request: closed forms and listed cost matrices."""
     for spec in ("hamming:3", "ordinal:3"):
-        analyst.analyse(Setting(loss=spec), None, lambda *_: None)
+        analyst.analyze(Setting(loss=spec), None, lambda *_: None)
 
 
 if __name__ == "__main__":

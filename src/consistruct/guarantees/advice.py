@@ -32,7 +32,7 @@ class FamilyGuarantee:
     Attributes
     ----------
     eps : float
-        Excess task risk over the best rule with these scores: asked for, or reached in budget.
+        Excess task risk over the best rule with these scores: requested, or reached in budget.
     log_H : float
         log of the certified lower end of H at that ε.
     log_iterations : float
@@ -80,7 +80,7 @@ class Advice:
     skipped : tuple of (name, reason)
         Families that were found but not evaluated.
     surrogates : SurrogateAdvice or None
-        Which surrogate to train with; None if it was not asked for.
+        Which surrogate to train with; None if it was not requested.
     """
 
     loss: Loss
@@ -109,7 +109,7 @@ def advise(
 ) -> Advice:
     """Compare score families by their guarantee and recommend one.
 
-    Few scores are learnt from few examples but may not tell the best label apart: the consistency
+    Few scores are learned from few examples but may not tell the best label apart: the consistency
     level stays however many examples there are, and the approximation error comes on top. Many
     scores have neither and need more examples.
 
@@ -128,7 +128,7 @@ def advise(
     radius, q_bound : float
         R and Q, as in `sample_complexity`. The same Q is used for every family.
     total : bool
-        With `eps`: ask for ε over the best rule of all, approximation error included.
+        With `eps`: request ε over the best rule of all, approximation error included.
     surrogates : bool
         Whether to compare surrogates too (`choose_surrogate`), at `eps` or at what the recommended
         family reaches; some seconds for a cost matrix of 20 labels.
@@ -214,7 +214,7 @@ def _guarantee(
         max_eps=curve.max_eps,
         eps=max(eps, 0.0),
         log_H=log_H,
-        # at a budget ε = max_eps says nothing: any predictor keeps it
+        # at a budget ε = max_eps states nothing: any predictor keeps it
         log_iterations=-math.inf
         if n_samples is not None and eps >= curve.max_eps
         else constants.log_iterations(log_envelope),
@@ -225,7 +225,7 @@ def _guarantee(
 
 def _curve(loss: Loss, family: Family) -> CalibrationFunction:
     with warnings.catch_warnings():
-        # that merged labels are stood for by the first is part of every answer here
+        # that merged labels are stood for by the first is part of every result here
         warnings.simplefilter("ignore", LabelOrderWarning)
         curve = calibration_function(loss, family.scores)
     if curve.method.startswith("explicit quadratic") and not expresses(loss, family.scores):

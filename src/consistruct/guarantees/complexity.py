@@ -85,7 +85,7 @@ class GuaranteeColumn:
 
 @dataclass(frozen=True)
 class SampleComplexity:
-    """The answer of `sample_complexity`: two columns and what they were computed from.
+    """The result of `sample_complexity`: two columns and what they were computed from.
 
     Attributes
     ----------
@@ -138,7 +138,8 @@ def sample_complexity(
     losses and score families; a real data set usually needs far fewer examples.
 
     ``paper`` has the paper's constants. ``sharp`` drops what the proof does not need: √r, the
-    condition number (orthonormal basis), the mean of the loss (centred), the factor 2 (start at 0).
+    condition number (orthonormal basis), the mean of the loss (centered), the factor 2 (start at
+    0).
 
     Parameters
     ----------
@@ -188,7 +189,7 @@ def sample_complexity(
         gradient_second_moment=gradient_second_moment,
     )
     radius = radius if data.radius is None else data.radius
-    reason = "asked for"
+    reason = "requested"
     if eps is None:
         chosen = default_accuracy(
             loss, true=true, max_eps=curve.max_eps, level=curve.consistency_level

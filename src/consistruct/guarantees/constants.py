@@ -1,6 +1,6 @@
 """What a sample size is computed from: ε, and D, M and the rate of averaged SGD.
 
-ε is asked for, or a share of what knowing nothing costs. D and M are the paper's or the sharp ones,
+ε is requested, or a share of what knowing nothing costs. D and M are the paper's or the sharp ones,
 for the quadratic surrogate.
 
 The averaged iterate of N steps has an expected excess surrogate risk of at most factor·D·M/√N if
@@ -12,7 +12,7 @@ The sharp ones rest on B² = max_y ‖u_y‖², how long the targets are. In a b
 orthonormal under the reference measure μ, the quadratic surrogate is ½‖θ + u_y‖² with
 ‖u_y‖² = E_c (P_F L)(c, y)². Where the scores contain the constant, the part of u_y along it changes
 no decision and no excess; without it ‖u_y‖² is the *variance* over a random prediction,
-Var_c (P_F L)(c, y). That is what has to be learnt: 1/k for the 0-1 loss, 1/4T for Hamming, however
+Var_c (P_F L)(c, y). That is what has to be learned: 1/k for the 0-1 loss, 1/4T for Hamming, however
 large Lmax.
 """
 
@@ -122,17 +122,17 @@ def paper_constants(loss: Loss, space: Structure, *, radius: float, q_bound: flo
 def sharp_constants(
     loss: Loss, space: Structure, *, radius: float, q_bound: float, data: DataConstants
 ) -> Constants:
-    """D = B·Q, M = D·R² + B·R in an orthonormal centred basis, from W = 0.
+    """D = B·Q, M = D·R² + B·R in an orthonormal centered basis, from W = 0.
 
     ‖W*‖ = ‖Σ_c u_c ⊗ q_c‖ ≤ Σ_c ‖u_c‖‖q_c‖ ≤ B·Q needs no √r, an orthonormal basis has κ = 1, and
-    centring leaves the variance of the loss over predictions instead of Lmax².
+    centering leaves the variance of the loss over predictions instead of Lmax².
     """
     norm = target_norm(loss, space)
     log_D = norm.log + math.log(q_bound)
     d_text = f"B·Q bounds ‖W*‖ in an orthonormal basis; {norm.reason}"
     if data.optimum_norm is not None:
         log_D = math.log(data.optimum_norm) if data.optimum_norm > 0 else -math.inf
-        d_text = f"given: ‖W*‖ = {data.optimum_norm:g} in the orthonormal centred basis"
+        d_text = f"given: ‖W*‖ = {data.optimum_norm:g} in the orthonormal centered basis"
     log_M = _log_sum(log_D + 2 * math.log(radius), norm.log + math.log(radius))
     m_text = "D·R² + B·R bounds the stochastic gradient in the ball"
     if data.gradient_second_moment is not None:
@@ -146,10 +146,10 @@ def sharp_constants(
             "D·√λ_max(E‖φ‖²φφᵀ) + √E‖u_y‖²‖φ‖², averages over the given sample in place of "
             "expectations"
         )
-    centred = (
+    centered = (
         "constants are divided out: the scores contain the constant"
         if space.contains_constant
-        else "not centred: these scores do not contain the constant"
+        else "not centered: these scores do not contain the constant"
     )
     bound = f"Σ_c ‖q_c‖ ≤ {q_bound:g}" if data.optimum_norm is None else "not used, D is given"
     return Constants(
@@ -157,7 +157,7 @@ def sharp_constants(
         log_M,
         1.0,
         (
-            ("D", f"{d_text}; {centred}"),
+            ("D", f"{d_text}; {centered}"),
             ("M", m_text),
             ("Q", f"each q_c(x) lies in the RKHS: well specified; {bound}"),
             ("R", f"‖φ(x)‖ ≤ {radius:g}{data.radius_text}"),
@@ -192,7 +192,7 @@ def log_gram_range(space: Structure) -> tuple[float, float]:
 
 def _paper_basis(loss: Loss, space: Structure) -> tuple[float, float, str]:
     """log λ_min, log λ_max and a word on the basis F that the paper uses for these scores."""
-    if loss.wrong_parts is not None and space.separate_states == 2:
+    if loss.hamming_shape is not None and space.separate_states == 2:
         # F = [½·1, h^(1) … h^(T)]: 4Ḡ has λ_min·λ_max = 1 and λ_min + λ_max = T + 2
         T = space.rank - 1
         log_high = math.log((T + 2 + math.sqrt(T * (T + 4))) / 2)
@@ -234,7 +234,7 @@ class TargetNorm:
 
 
 def target_norm(loss: Loss, space: Structure) -> TargetNorm:
-    """B = max_y ‖u_y‖ in the centred orthonormal basis of the scores.
+    """B = max_y ‖u_y‖ in the centered orthonormal basis of the scores.
 
     Exact for 0-1, block, mixed and Hamming losses of any size and for every listed loss; otherwise
     the bound Var ≤ Lmax²/4 of a variable in [0, Lmax].
@@ -287,9 +287,9 @@ def _structured(loss: Loss, space: Structure) -> float | None:
         return found + 2 * math.log(weight)
     if space.measure != "uniform":
         return None
-    if loss.wrong_parts is not None and loss.n_labels is not None and expresses(loss, space):
+    if loss.hamming_shape is not None and loss.n_labels is not None and expresses(loss, space):
         # T independent parts, each wrong with probability 1 − 1/s
-        T, s = loss.wrong_parts
+        T, s = loss.hamming_shape
         assert T is not None
         return _log_fraction(Fraction(s - 1, T * s**2))
     mixed = loss.block_mixture
@@ -338,7 +338,7 @@ def _log_fraction(value: Fraction) -> float:
     return math.log(value.numerator) - math.log(value.denominator)
 
 
-# --- ε where none is asked for ---
+# --- ε where none is requested ---
 
 
 @dataclass(frozen=True)
@@ -358,8 +358,8 @@ def default_accuracy(
 ) -> Accuracy:
     """A tenth of what the best constant prediction loses, rounded to two digits.
 
-    Such a prediction needs no features and hardly any data, so an excess of the same size says
-    that nothing was learnt, and a tenth of it that most of what can be learnt was.
+    Such a prediction needs no features and hardly any data, so an excess of the same size states
+    that nothing was learned, and a tenth of it that most of what can be learned was.
 
     Parameters
     ----------
@@ -368,7 +368,7 @@ def default_accuracy(
         Observed true labels; if not given all true labels count as equally likely (those that
         cannot be listed are drawn).
     max_eps : float
-        The largest possible excess, which caps the answer.
+        The largest possible excess, which caps the result.
     level : float
         Consistency level of the scores: nothing is guaranteed below it, so it is added.
 

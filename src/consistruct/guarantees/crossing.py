@@ -14,7 +14,7 @@ def crossing_point(
 ) -> float | None:
     """The smallest ε found at which H of the second passes that of the first, or None.
 
-    Looked for between neighbours of a grid up to the smaller `max_eps`, then by bisection on the
+    Looked for between neighbors of a grid up to the smaller `max_eps`, then by bisection on the
     certified lower ends; both curves should be exact.
 
     Examples

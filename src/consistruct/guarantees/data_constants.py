@@ -54,12 +54,12 @@ def read_data_constants(
 
 
 def optimum_norm(space: Structure, weights: ArrayLike) -> float:
-    """‖W‖_HS in the orthonormal centred basis of the scores: D of a fitted model.
+    """‖W‖_HS in the orthonormal centered basis of the scores: D of a fitted model.
 
     Parameters
     ----------
     space : ScoreSpace
-        The scores that were learnt.
+        The scores that were learned.
     weights : (d, width) array
         θ = φ(x) @ weights, a constant feature included in φ if there is an intercept.
 

@@ -43,7 +43,7 @@ def score_families(loss: Loss, candidates: Iterable[Structure] = ()) -> tuple[Fa
 
 
 def low_rank_truncations(loss: Loss, *, limit: int | None = MAX_PER_KIND) -> list[Family]:
-    """The constant and the leading left singular vectors of the centred loss.
+    """The constant and the leading left singular vectors of the centered loss.
 
     Cuts are made only where singular values differ (within a group of equal ones the vectors are
     arbitrary), at the `limit` largest relative gaps. Rows that coincide are made equal, and if
@@ -114,7 +114,7 @@ def _in_order(groups: NDArray[np.int32]) -> IntArray:
 
 
 def _blocks(groups: IntArray) -> Blocks:
-    """Consecutive blocks are written by their sizes, which closed forms recognise."""
+    """Consecutive blocks are written by their sizes, which closed forms recognize."""
     if (np.diff(groups) >= 0).all():
         return Blocks(tuple(np.bincount(groups).tolist()))
     return Blocks(None, groups)

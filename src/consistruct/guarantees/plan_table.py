@@ -23,7 +23,7 @@ class PlanRow:
     Attributes
     ----------
     order : str
-        What the paper says of D·M: O(k), O(b) or O(log³ k); it says nothing of the mixed loss.
+        What the paper states of D·M: O(k), O(b) or O(log³ k); it states nothing of the mixed loss.
     size : int
         The k, b or T in `order`.
     log_rate : float

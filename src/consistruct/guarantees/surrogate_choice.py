@@ -70,11 +70,11 @@ def choose_surrogate(loss: Loss | str, *, eps: float) -> SurrogateAdvice:
     """Compare surrogates by draws per calibrated excess, n(ε) = S/H(ε).
 
     H alone depends on the unit of the surrogate; n(ε) does not (`compare_surrogates` defines S). It
-    compares worst-case calibration per draw at the least informative distribution, and says nothing
-    of approximation by a model, of optimisation, or of distributions with less noise. The quadratic
-    surrogate has the loss's own scores, the others what they are trained with. For "linear-regret"
-    it also depends on κ, here the largest loss: a larger κ has a lower figure and a stiffer
-    surrogate.
+    compares worst-case calibration per draw at the least informative distribution, and states
+    nothing of approximation by a model, of optimization, or of distributions with less noise. The
+    quadratic surrogate has the loss's own scores, the others what they are trained with. For
+    "linear-regret" it also depends on κ, here the largest loss: a larger κ has a lower figure and a
+    stiffer surrogate.
 
     Examples
     --------

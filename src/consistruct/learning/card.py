@@ -1,4 +1,4 @@
-"""What a notebook shows of a fitted estimator: its loss, what was chosen and why, left-out loss."""
+"""What a notebook shows of a fitted estimator: its loss, what was chosen, out-of-fold loss."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def estimator_card(estimator: Any) -> str:
     facts = [("loss", _loss(estimator))]
     portfolio = getattr(estimator, "portfolio_", None)
     facts += _chosen(portfolio) if portfolio else [("model", _model(estimator))]
-    left = _left_out(estimator)
+    left = _out_of_fold(estimator)
     if left is not None:
         facts.append(left)
     parts = [list_of_facts(facts)]
@@ -28,7 +28,7 @@ def estimator_card(estimator: Any) -> str:
 def _loss(estimator: Any) -> str:
     if not hasattr(estimator, "metric_"):
         return repr(estimator.loss_)
-    return f"{estimator.metric_!r}, by decisions chosen on held-out rows"
+    return f"{estimator.metric_!r}, by decisions chosen on out-of-fold rows"
 
 
 def _chosen(portfolio: list[dict[str, Any]]) -> list[tuple[str, str]]:
@@ -36,13 +36,13 @@ def _chosen(portfolio: list[dict[str, Any]]) -> list[tuple[str, str]]:
     names = " + ".join(f"{entry['weight']:.2g} · {entry['name']}" for entry in used)
     if len(used) == 1:
         names = str(used[0]["name"])
-    judged = [entry for entry in portfolio if entry["criterion"] is not None]
-    if len(judged) < 2:
+    compared = [entry for entry in portfolio if entry["criterion"] is not None]
+    if len(compared) < 2:
         return [("model", names)]
     why = (
-        f"best of {len(judged)} on held-out rows, judged by estimates and decisions together"
+        f"best of {len(compared)} on out-of-fold rows, judged by estimates and decisions together"
         if len(used) == 1
-        else f"their average did better on held-out rows than any of the {len(judged)} models"
+        else f"their average did better on out-of-fold rows than any of the {len(compared)} models"
     )
     return [("model", names), ("why", why)]
 
@@ -57,20 +57,20 @@ def _model(estimator: Any) -> str:
     return name if alpha is None else f"{name}, penalty α = {float(alpha):.3g}"
 
 
-def _left_out(estimator: Any) -> tuple[str, str] | None:
+def _out_of_fold(estimator: Any) -> tuple[str, str] | None:
     """The loss on rows that the model had not seen, where that is known."""
     if hasattr(estimator, "metric_estimate_"):
-        return "on held-out rows", f"{estimator.metric_estimate_:.4g}"
+        return "on out-of-fold rows", f"{estimator.metric_estimate_:.4g}"
     entries = getattr(estimator, "portfolio_", [])
     known = [e["task_loss"] for e in entries if e["weight"] > 0 and e["task_loss"] is not None]
     if known:
-        return "held-out loss", f"{min(known):.4g}, of the best single model used"
+        return "out-of-fold loss", f"{min(known):.4g}, of the best single model used"
     path, alpha = getattr(estimator, "path_", {}), getattr(estimator.model_, "alpha_", None)
     if alpha is None or "task_loss" not in path or "alphas" not in path:
         return None
     best = int(np.argmin(np.abs(np.asarray(path["alphas"]) - float(alpha))))
     error = f" ± {path['task_error'][best]:.2g}" if "task_error" in path else ""
-    return "held-out loss", f"{path['task_loss'][best]:.4g}{error}, one row left out at a time"
+    return "out-of-fold loss", f"{path['task_loss'][best]:.4g}{error}, one row left out at a time"
 
 
 def _tried(portfolio: list[dict[str, Any]]) -> str:
@@ -84,4 +84,4 @@ def _tried(portfolio: list[dict[str, Any]]) -> str:
         )
         for entry in portfolio
     ]
-    return table(("tried", "weight", "held-out loss", "seconds", ""), rows)
+    return table(("tried", "weight", "out-of-fold loss", "seconds", ""), rows)

@@ -43,7 +43,7 @@ from consistruct.learning.rules.deciding import loss_to_fit
 from consistruct.learning.rules.estimating import MetricDecisions
 from consistruct.losses import CostMatrix
 from consistruct.losses.base import Loss
-from consistruct.losses.metrics import Metric, asked_metric
+from consistruct.losses.metrics import Metric, requested_metric
 from consistruct.protocols import FloatArray
 
 __all__ = ["TaskLossClassifier"]
@@ -63,27 +63,27 @@ class TaskLossClassifier(ClassifierMixin, MetricDecisions, ExampleCosts, TargetE
         be a DataFrame, a dict ``costs[prediction][true]`` (both matched with the classes by name)
         or a (k, k) array in the order of the sorted classes, with `rows` unless it is symmetric.
         Or a non-decomposable metric ("macro-f1", "qwk", "precision-at-recall:0.9",
-        …, see `consistruct.losses.parse_metric`): decisions are then chosen on left-out rows.
+        …, see `consistruct.losses.parse_metric`): decisions are then chosen on out-of-fold rows.
     model : "auto", str or model
         What estimates the expected target: a model of `consistruct.models` such as
         ``Ridge()``, ``Probabilities(classifier)``, ``Regressor(regressor)`` or ``Stack([…])``, or
-        its name. "auto" tries several on left-out rows, see `Stack`.
+        its name. "auto" tries several on out-of-fold rows, see `Stack`.
     cv : int or splitter, optional
-        Folds for left-out estimates, which recalibrate the model and, with "auto", choose between
-        models. None: exact leave-one-out where the model has it, five folds where "auto" or a
-        metric needs them, no recalibration for other models.
+        Folds for out-of-fold estimates, which recalibrate the model and, with "auto", choose
+        between models. None: exact leave-one-out where the model has it, five folds where "auto" or
+        a metric needs them, no recalibration for other models.
     class_weight : dict or "balanced", optional
     time_limit : float, optional
         Seconds that model="auto" may take; its first, fastest model is always fitted.
     random_state : int, RandomState or Generator, optional
     n_jobs : int, optional
-        Fits that run at a time; the answer does not depend on it.
+        Fits that run at a time; the result does not depend on it.
     verbose : int
         1 shows progress through `logging`, 2 details. Whatever it is, fits of more than two seconds
         show a bar in terminals and notebooks.
     rows : "pred" or "true", optional
         What the rows of a table of costs are, or of ``costs=`` of shape (n, k, k). Required unless
-        it is symmetric or says so itself. scikit-learn's confusion matrices have true labels as
+        it is symmetric or states it itself. scikit-learn's confusion matrices have true labels as
         rows.
 
     Attributes
@@ -97,11 +97,12 @@ class TaskLossClassifier(ClassifierMixin, MetricDecisions, ExampleCosts, TargetE
     statistic_ : Statistic
         What the model estimates the mean of.
     recalibration_ : Recalibration
-        What left-out rows corrected.
+        What out-of-fold rows corrected.
     path_ : dict
         What was compared on the way.
     portfolio_ : list of dict
-        With model="auto": the models that were tried, their left-out losses, weights and seconds.
+        With model="auto": the models that were tried, their out-of-fold losses, weights and
+        seconds.
     metric_ : Metric
         With a metric, also what follows; ``loss_`` is then the cost matrix that decides.
     decision_costs_ : (k, k) array
@@ -110,9 +111,9 @@ class TaskLossClassifier(ClassifierMixin, MetricDecisions, ExampleCosts, TargetE
         (T, 2, 2) for label sets, (g, k, k) where a constraint tells groups of rows apart
         or a rule is drawn at random.
     metric_estimate_ : float
-        What to expect of new rows: the metric of left-out rows, by costs found on others.
+        What to expect of new rows: the metric of out-of-fold rows, by costs found on others.
     optimality_gap_ : float or None
-        For concave metrics: how far the rule is at most from the best one on left-out rows.
+        For concave metrics: how far the rule is at most from the best one on out-of-fold rows.
     rule_ : MetricRule
         Confusions before and after, upper bound, slack of constraints.
     n_features_in_, feature_names_in_
@@ -197,7 +198,7 @@ class TaskLossClassifier(ClassifierMixin, MetricDecisions, ExampleCosts, TargetE
 
     def _metric(self) -> Metric | None:
         """The metric that the parameter `loss` names, unless it is a loss."""
-        return None if isinstance(self.loss, Loss) else asked_metric(self.loss)
+        return None if isinstance(self.loss, Loss) else requested_metric(self.loss)
 
     def _training(
         self, X: Any, y: Any, sample_weight: Any = None, costs: Any = None, groups: Any = None
@@ -229,7 +230,7 @@ class TaskLossClassifier(ClassifierMixin, MetricDecisions, ExampleCosts, TargetE
             loss = CostMatrix(gains_too, rows="pred")
             self.example_costs_ = True
         found, encoding, codes = prepare_labels(
-            loss, y, structured=False, order=order, asked=metric
+            loss, y, structured=False, order=order, requested=metric
         )
         self.classes_ = encoding.class_names(found)
         weight = combined_weight(sample_weight, self.class_weight, y)
@@ -254,7 +255,7 @@ class TaskLossClassifier(ClassifierMixin, MetricDecisions, ExampleCosts, TargetE
         """
         if self._metric() is not None:
             raise ValueError(
-                f"{self.loss!r} needs held-out rows, and partial_fit has none; use fit"
+                f"{self.loss!r} needs out-of-fold rows, and partial_fit has none; use fit"
             )
         first = not hasattr(self, "stream_")
         if first:
@@ -323,7 +324,7 @@ class TaskLossClassifier(ClassifierMixin, MetricDecisions, ExampleCosts, TargetE
     @available_if(has_probabilities)  # type: ignore[untyped-decorator]
     @lazily
     def predict_proba(self, X: Any) -> FloatArray:
-        """P(class | x), (n, classes), recalibrated on left-out rows.
+        """P(class | x), (n, classes), recalibrated on out-of-fold rows.
 
         Parameters
         ----------
@@ -403,7 +404,7 @@ class TaskLossClassifier(ClassifierMixin, MetricDecisions, ExampleCosts, TargetE
         scores : array
             Minus the expected loss as decisions use it: (n, k), one column per class in the order
             of `classes_`; (n,) for two classes, positive for the second; (n, T) for label matrices
-            judged part by part, positive where the label is predicted.
+            evaluated part by part, positive where the label is predicted.
         """
         inputs = self._read(X)
         self._require_estimates("decision_function")

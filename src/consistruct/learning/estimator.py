@@ -1,6 +1,6 @@
 """What the estimators share: one model, one recalibration, one decoder, whatever the examples are.
 
-(X, y) ─▶ kind.read ─▶ model.fit(inputs, codes, statistic) ─▶ recalibration on left-out rows
+(X, y) ─▶ kind.read ─▶ model.fit(inputs, codes, statistic) ─▶ recalibration on out-of-fold rows
     X  ─▶ model.expected ─▶ recalibration ─▶ statistic.decode ─▶ labels, expected losses
 """
 
@@ -40,9 +40,9 @@ from consistruct.protocols import FloatArray
 __all__ = ["TargetEstimator", "has_probabilities", "lazily", "streams", "verbosity"]
 
 CHUNK_BYTES = 64 * 2**20  # estimates that are decoded at a time
-Answer = TypeVar("Answer", bound=Callable[..., Any])
+Method = TypeVar("Method", bound=Callable[..., Any])
 
-# Where partitions of other packages are learnt from: the package that made X, and our module with
+# Where partitions of other packages are learned from: the package that made X, and our module with
 # `fit` and `predict` for it. Looked up by name, since engines stand above learning.
 ENGINES = {"dask": "consistruct.distributed.dask"}
 
@@ -79,11 +79,11 @@ def _engine_of(X: Any) -> Any:
     return import_module(ENGINES[package]) if package in ENGINES else None
 
 
-def lazily(method: Answer) -> Answer:
-    """A method that answers collections of another package partition by partition, on demand."""
+def lazily(method: Method) -> Method:
+    """A method that takes collections of another package partition by partition, on demand."""
 
     @functools.wraps(method)
-    def answer(self: Any, X: Any, *args: Any, **options: Any) -> Any:
+    def compute(self: Any, X: Any, *args: Any, **options: Any) -> Any:
         engine = _engine_of(X)
         if engine is None:
             with libraries_for(X):
@@ -92,7 +92,7 @@ def lazily(method: Answer) -> Answer:
         _refuse_without_engine(**given, **options)
         return engine.predict(self, X, method.__name__)
 
-    return cast("Answer", answer)
+    return cast("Method", compute)
 
 
 def _refuse_without_engine(**given: Any) -> None:
@@ -126,7 +126,7 @@ def verbosity(verbose: int) -> Iterator[None]:
 class TargetEstimator(LossParameters):
     """Shared by `TaskLossClassifier` and `StructuredPredictor`, which read the data.
 
-    Everything after the model is written here once: recalibration on left-out rows, decisions,
+    Everything after the model is written here once: recalibration on out-of-fold rows, decisions,
     expected losses, a change of loss.
     """
 
@@ -181,9 +181,9 @@ class TargetEstimator(LossParameters):
     def _fit_model(
         self, model: TargetModel, examples: Examples, metric: Metric | None = None
     ) -> None:
-        """Fit, recalibrate on left-out rows, and store what was learned.
+        """Fit, recalibrate on out-of-fold rows, and store what was learned.
 
-        For a non-decomposable metric, left-out rows choose the decisions too.
+        For a non-decomposable metric, out-of-fold rows choose the decisions too.
         """
         rng = generator(self.random_state)
         self.kind_, self.loss_ = examples.kind, examples.kind.loss
@@ -217,19 +217,19 @@ class TargetEstimator(LossParameters):
         self,
         model: TargetModel,
         examples: Examples,
-        asked: Statistic,
+        requested: Statistic,
         cv: Any,
         rng: np.random.Generator,
     ) -> None:
-        """Learn from left-out estimates: the model's own, or those of `cv` folds."""
+        """Learn from out-of-fold estimates: the model's own, or those of `cv` folds."""
         self.recalibration_, self.path_ = Unchanged(), dict(getattr(self.model_, "path_", {}))
         if examples.kind.name == "queries" or not self.model_.estimates:
             return
-        if self._asked_to_recalibrate():
-            left = cross_fit(model, examples, asked, cv=cv, rng=rng, n_jobs=self.n_jobs)
+        if self._recalibration_requested():
+            left = cross_fit(model, examples, requested, cv=cv, rng=rng, n_jobs=self.n_jobs)
         else:
             try:
-                left = self.model_.left_out()
+                left = self.model_.out_of_fold()
             except CapabilityError:  # nothing is known of rows that the model did not see
                 return
         values = self.statistic_.values(examples.codes)
@@ -245,7 +245,7 @@ class TargetEstimator(LossParameters):
             mean,
             codes=left.codes,
             # what a Stack averages has been corrected one by one
-            powers=self.model_.shrinks or self._asked_to_recalibrate(),
+            powers=self.model_.shrinks or self._recalibration_requested(),
         )
         self.path_.update(compared)
 
@@ -279,7 +279,7 @@ class TargetEstimator(LossParameters):
         except (TypeError, ValueError):
             return False
 
-    def _asked_to_recalibrate(self) -> bool:
+    def _recalibration_requested(self) -> bool:
         """Whether cv was given for a model that has no use for it of its own."""
         return self.cv is not None and not self.model_.uses_cv
 
@@ -311,7 +311,7 @@ class TargetEstimator(LossParameters):
             All classes. With it (or a loss object) and features="linear" one pass is enough.
         held_out : batches, optional
             Rows that take no part, by whose task loss one of several penalties is chosen; by
-            generalised cross-validation if not given.
+            generalized cross-validation if not given.
         passes : int
             For SGD: how often the batches are read, in random order.
 
@@ -341,14 +341,14 @@ class TargetEstimator(LossParameters):
         check_is_fitted(self, "model_")
         return self.kind_.inputs(self, X, groups)
 
-    def _in_chunks(self, inputs: Any, answer: Any) -> Any:
-        """`answer` of packed inputs; wide estimates of rows are held for few at a time."""
+    def _in_chunks(self, inputs: Any, compute: Any) -> Any:
+        """`compute` of packed inputs; wide estimates of rows are held for few at a time."""
         n = inputs.shape[0] if hasattr(inputs, "shape") else len(inputs)
         size = max(1, CHUNK_BYTES // (8 * max(1, getattr(self.statistic_, "width", 1))))
         if self.kind_.name != "rows" or n <= size:
-            return answer(inputs)
+            return compute(inputs)
         parts = [
-            answer(self.kind_.take(inputs, np.arange(start, min(start + size, n))))
+            compute(self.kind_.take(inputs, np.arange(start, min(start + size, n))))
             for start in range(0, n, size)
         ]
         return np.concatenate(parts)
@@ -390,11 +390,11 @@ class TargetEstimator(LossParameters):
         inputs = self._read(X, groups)
         self._require_estimates("the expected target")
 
-        def answer(part: Any) -> Any:
+        def compute(part: Any) -> Any:
             expected = self.recalibration_.for_reports(self.model_.expected(part))
             return self.statistic_.target(self.statistic_.project(expected))
 
-        return self._in_chunks(inputs, answer)
+        return self._in_chunks(inputs, compute)
 
     @lazily
     def expected_losses(self, X: Any) -> FloatArray:
@@ -402,8 +402,8 @@ class TargetEstimator(LossParameters):
 
         Other predictions, such as abstaining, are in the order of the loss. Estimated by the model,
         recalibrated on out-of-fold predictions, never outside the range of the loss.
-        Predictions are those of the least price, unless left-out rows proved a contrast better
-        (`recalibration_`): prices are told without it.
+        Predictions are those of the least price, unless out-of-fold rows proved a contrast better
+        (`recalibration_`): prices are computed without it.
 
         Parameters
         ----------
@@ -416,11 +416,11 @@ class TargetEstimator(LossParameters):
         inputs = self._read(X)
         self._require_estimates("expected losses")
 
-        def answer(part: Any) -> FloatArray:
+        def compute(part: Any) -> FloatArray:
             expected = self.recalibration_.for_reports(self.model_.expected(part))
             return self._in_range(self._prediction_losses(expected))
 
-        return np.asarray(self._in_chunks(inputs, answer))
+        return np.asarray(self._in_chunks(inputs, compute))
 
     def _prediction_losses(self, expected: Any) -> FloatArray:
         """Expected losses by the order of `classes_`, whatever the order of the loss is."""
@@ -443,7 +443,7 @@ class TargetEstimator(LossParameters):
         inputs = self._read(X, groups)
         self._require_estimates("expected losses")
 
-        def answer(part: Any) -> FloatArray:
+        def compute(part: Any) -> FloatArray:
             expected = self.model_.expected(part)
             if self.model_.decides:
                 codes = self.model_.decisions(part)
@@ -452,7 +452,7 @@ class TargetEstimator(LossParameters):
             reported = self.recalibration_.for_reports(expected)
             return self._in_range(self.statistic_.expected_loss(reported, codes))
 
-        return np.asarray(self._in_chunks(inputs, answer))
+        return np.asarray(self._in_chunks(inputs, compute))
 
     def _in_range(self, losses: FloatArray) -> FloatArray:
         low, high = self.loss_.value_range

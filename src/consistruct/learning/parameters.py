@@ -104,7 +104,7 @@ class LossParameters(BaseEstimator):  # type: ignore[misc]  # scikit-learn is un
         if is_metric(loss):
             raise ValueError(
                 f"{loss!r} is a metric of the whole data set: its decisions are chosen on rows "
-                f"held out during fitting; fit again with loss={loss!r}"
+                f"out of fold during fitting; fit again with loss={loss!r}"
             )
         loss = loss_with_rows(loss, rows)
         if isinstance(loss, str):

@@ -96,6 +96,6 @@ class PartProbabilities(Statistic):
 
 def same_parts(fitted: Loss, loss: Loss) -> bool:
     """Whether a model fitted for the first loss, a Hamming one, serves the second."""
-    parts = fitted.wrong_parts
+    parts = fitted.hamming_shape
     of_labels = parts is not None and parts[1] == 2 and isinstance(loss, LabelCosts)
     return of_labels and fitted.true_labels == loss.true_labels

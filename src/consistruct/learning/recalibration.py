@@ -1,23 +1,23 @@
-"""After any model: what left-out estimates say about its own estimates.
+"""After any model: what out-of-fold estimates say about its own estimates.
 
-Three corrections, learnt on rows that the model did not see, all of them the identity where the
+Three corrections, learned on rows that the model did not see, all of them the identity where the
 model is right:
 
 * **Probabilities** of classes are sharpened or flattened: p → softmax(t·log(p + s)), with t and s
   of least log loss, where that gains something: ridge estimates are too flat, boosted ones too
   sure. Means of several models, each corrected so, are nearly right: of them
   p → softmax(t·log p + b), with a prior that keeps t near 1 and every b near 0.
-* **Expected losses** are matched with the losses that occurred on left-out rows: probabilities get
-  one more power, estimates of other targets go away from their mean or towards it, until the mean
-  expected loss of the decisions is what they cost. Decisions do not change by it: those that follow
-  the power cost 1.2 ± 0.9 % more (ridge on five tables, random costs and squared distances).
+* **Expected losses** are matched with the losses that occurred on out-of-fold rows: probabilities
+  get one more power, estimates of other targets go away from their mean or toward it, until the
+  mean expected loss of the decisions is what they cost. Decisions do not change by it: those that
+  follow the power cost 1.2 ± 0.9 % more (ridge on five tables, random costs and squared distances).
 * **Decisions** get a *contrast*: they use mean + c(estimate − mean). A penalty pulls estimates
-  towards their mean, rightly for squared error; where every label is rare, decisions then say "no
+  toward their mean, rightly for squared error; where every label is rare, decisions then say "no
   label" too often, and with many classes they keep to the middle of a label tree. c is the one of a
-  short list with the least task loss on left-out rows. Probabilities are mostly right as they are,
-  so that there c must prove itself: gain more than its standard error and more than one further
-  mistake of the greatest cost. Consistency is not lost: c = 1 is on the list, and the best of
-  finitely many rules by task loss is no worse in the limit. What is *reported* (expected losses,
+  short list with the least task loss on out-of-fold rows. Probabilities are mostly right as they
+  are, so that there c must prove itself: gain more than its standard error and more than one
+  further mistake of the greatest cost. Consistency is not lost: c = 1 is on the list, and the best
+  of finitely many rules by task loss is no worse in the limit. What is *reported* (expected losses,
   probabilities) has no contrast, and another loss (`set_loss`) starts without one.
 """
 
@@ -34,8 +34,8 @@ from scipy.optimize import brentq, minimize
 from scipy.special import logsumexp, softmax
 
 from consistruct._members import ArrayField, Member, frozen_array
-from consistruct.learning.models.ridge.selection import left_out_share
-from consistruct.learning.statistics import Statistic, settled
+from consistruct.learning.models.ridge.selection import out_of_fold_share
+from consistruct.learning.statistics import Statistic, rounded_scores
 from consistruct.losses.base import dense_target
 from consistruct.protocols import FloatArray
 from consistruct.structures import Ragged
@@ -59,12 +59,12 @@ CONTRASTS = (1.0, 1.25, 1.5, 2.0, 3.0, 5.0)
 PER_OCTAVE = 4
 TEMPERATURES = tuple(float(t) for t in 2.0 ** (np.arange(-12, 13) / PER_OCTAVE))  # 1/8 to 8
 FLOORS = (1e-4, 1e-3, 1e-2, 1e-1)  # times 1/classes
-FEWEST_ROWS = 20  # fewer left-out rows, counted with their weights, show nothing
+FEWEST_ROWS = 20  # fewer out-of-fold rows, counted with their weights, show nothing
 LEAST_GAIN = 0.02  # of the log loss: smaller gains are not worth a change
 LOSS_SLACK = 1e-6  # relative: ties go to the smaller contrast
 # deviations of t from 1 and of b from 0 before any row is seen: on 15 tables log losses rose by
-# 0.004 on average with 100 left-out rows, by 0.001 with 400, and fell by 0.001 with 2,000 and more,
-# where expected and occurred losses came from 4.7 % apart to 3.3 %
+# 0.004 on average with 100 out-of-fold rows, by 0.001 with 400, and fell by 0.001 with 2,000 and
+# more, where expected and occurred losses came from 4.7 % apart to 3.3 %
 SLOPE_PRIOR, BIAS_PRIOR = 0.25, 0.25
 LEAST_PROBABILITY = 1e-4  # times 1/classes
 TINY = 1e-12  # what keeps probabilities of tags off zero
@@ -83,7 +83,7 @@ class Recalibration(Member, ABC):
 
     @abstractmethod
     def for_reports(self, expected: Any) -> Any:
-        """Estimates that expected losses and probabilities are told from."""
+        """Estimates that expected losses and probabilities are computed from."""
 
     def for_another_loss(self) -> Recalibration:
         """What remains where decisions are judged by another loss."""
@@ -92,7 +92,7 @@ class Recalibration(Member, ABC):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Unchanged(Recalibration):
-    """Nothing is known of left-out rows: estimates stay as they are."""
+    """Nothing is known of out-of-fold rows: estimates stay as they are."""
 
     def for_decisions(self, expected: Any) -> Any:
         return expected
@@ -223,7 +223,7 @@ class Temperature(Recalibration):
 
 def recalibrate(
     statistic: Statistic,
-    expected: Any,  # (m, width), or `Ragged`: of left-out rows
+    expected: Any,  # (m, width), or `Ragged`: of out-of-fold rows
     true_codes: Any,  # (m, …)
     weight: FloatArray,  # (m,)
     mean: FloatArray,  # (width,): of τ over all training rows
@@ -231,13 +231,13 @@ def recalibrate(
     powers: bool = True,
     codes: Any = None,
 ) -> tuple[Recalibration, dict[str, FloatArray]]:
-    """The corrections that left-out rows ask for, and what was compared.
+    """The corrections that out-of-fold rows request, and what was compared.
 
     Probabilities that are means of several (`powers` is false) are scaled with a prior. Of
     sequences only reports are corrected; `codes` are the decisions of models with a rule of their
     own.
     """
-    if weight.sum() < FEWEST_ROWS or not statistic.loss.decodes_cheaply:
+    if weight.sum() < FEWEST_ROWS or not statistic.loss.decodes_fast:
         return Unchanged(), {}
     if isinstance(expected, Ragged):
         packed: Any = expected  # statistics of parts decode packed rows too
@@ -256,7 +256,7 @@ def recalibrate(
     decided = contrasted = first.for_decisions(expected)
     best = None
     # no contrast of a threshold, nor of the most likely class: as everyone expects
-    if statistic.width > 2 and not statistic.loss.mistakes_cost_one:
+    if statistic.width > 2 and not statistic.loss.is_zero_one:
         best, contrasts = _proven_contrast(statistic, decided, true_codes, weight, mean)
         compared |= contrasts
     if best is not None:
@@ -299,7 +299,7 @@ def _scaled(
 
 def match_reports(
     statistic: Statistic,
-    expected: Any,  # (m, width) or `Ragged`: of left-out rows
+    expected: Any,  # (m, width) or `Ragged`: of out-of-fold rows
     codes: Any,  # what was decided for them
     true_codes: Any,
     weight: FloatArray,
@@ -316,19 +316,19 @@ def match_reports(
     packed = isinstance(expected, Ragged)
     probabilities = statistic.of_classes or (packed and _on_simplex(expected.values))
     if not packed and not probabilities:  # linear in the estimates, which may be wide
-        raw, centre = _linear_parts(statistic, expected, codes, mean)
+        raw, center = _linear_parts(statistic, expected, codes, mean)
 
     def change(value: float) -> Recalibration:
         return Power(value, before) if probabilities else Slope(value, mean)
 
-    def told(value: float) -> FloatArray:
+    def reported(value: float) -> FloatArray:
         if packed or probabilities:
             found = statistic.expected_loss(change(value).for_reports(expected), codes)
         else:
-            found = centre + value * (raw - centre)
+            found = center + value * (raw - center)
         return np.clip(found, low, high)
 
-    differences = statistic.loss(codes, true_codes) - told(1.0)
+    differences = statistic.loss(codes, true_codes) - reported(1.0)
     gap = float(share @ differences)
     # a row of weight two counts as two rows, as in the log loss above
     chance = float(share @ (differences - gap) ** 2 / weight.sum())
@@ -336,7 +336,7 @@ def match_reports(
         return before
 
     def short(logarithm: float) -> float:
-        return float(share @ (told(np.exp(logarithm)) - told(1.0))) - gap + chance / gap
+        return float(share @ (reported(np.exp(logarithm)) - reported(1.0))) - gap + chance / gap
 
     # steeper estimates tell smaller losses, as a rule: costs of each class may have it otherwise
     steepest = math.log(STEEPEST)
@@ -359,20 +359,20 @@ def _linear_parts(
 ) -> tuple[FloatArray, FloatArray]:
     """Expected losses of the decisions by the estimates, and by their mean in their place."""
     size = max(1, CHUNK_BYTES // (8 * max(1, statistic.width)))
-    raw, centre = np.empty(len(expected)), np.empty(len(expected))
+    raw, center = np.empty(len(expected)), np.empty(len(expected))
     for start in range(0, len(expected), size):
         part = slice(start, start + size)
         raw[part] = statistic.expected_loss(expected[part], codes[part])
         same = np.broadcast_to(mean, expected[part].shape)
-        centre[part] = statistic.expected_loss(same, codes[part])
-    return raw, centre
+        center[part] = statistic.expected_loss(same, codes[part])
+    return raw, center
 
 
 def recalibrate_probabilities(
     statistic: Statistic, expected: FloatArray, codes: Any, weight: FloatArray
 ) -> tuple[Recalibration, dict[str, FloatArray]]:
-    """The power of class probabilities that left-out rows ask for, and what was compared."""
-    if weight.sum() < FEWEST_ROWS or not statistic.loss.decodes_cheaply:
+    """The power of class probabilities that out-of-fold rows request, and what was compared."""
+    if weight.sum() < FEWEST_ROWS or not statistic.loss.decodes_fast:
         return Unchanged(), {}
     some = _some_rows(len(weight), ENOUGH_ROWS)
     expected, codes, weight = expected[some], codes[some], weight[some]
@@ -402,7 +402,7 @@ def recalibrate_probabilities(
     plain = losses[:, TEMPERATURES.index(1.0)].min()
     if best > (1.0 - LEAST_GAIN) * plain:
         return Unchanged(), compared
-    logger.info("probabilities: power %.3g, held-out log loss %.4f", found.power, best)
+    logger.info("probabilities: power %.3g, out-of-fold log loss %.4f", found.power, best)
     return found, compared
 
 
@@ -416,20 +416,20 @@ def _some_rows(n: int, most: int) -> Any:
 def _with_contrasts(
     statistic: Statistic, expected: FloatArray, codes: Any, weight: FloatArray, mean: FloatArray
 ) -> FloatArray:
-    """Task loss of the left-out rows with every contrast, (contrasts, m)."""
+    """Task loss of the out-of-fold rows with every contrast, (contrasts, m)."""
     result = np.empty((len(CONTRASTS), len(weight)))
     size = max(1, CHUNK_BYTES // (8 * max(1, statistic.width)))
     values = statistic.values(codes)
-    total, share = float(weight.sum()), left_out_share(weight)
+    total, share = float(weight.sum()), out_of_fold_share(weight)
     for start in range(0, len(weight), size):
         part = slice(start, start + size)
         # the mean without the row itself: with it, a row would vouch for its own label
         own = dense_target(values[part])
         left = (weight * share)[part, None]
         rest = np.maximum(total - left, np.finfo(np.float64).tiny)
-        centre = mean + left / rest * (mean - own)
+        center = mean + left / rest * (mean - own)
         for position, contrast in enumerate(CONTRASTS):
-            sharp = settled(centre + contrast * (expected[part] - centre), own)
+            sharp = rounded_scores(center + contrast * (expected[part] - center), own)
             result[position, part] = statistic.loss(statistic.decode(sharp), codes[part])
     return result
 
@@ -442,7 +442,7 @@ def _contrast(
     # relative to all rows alike: those with next to no weight decide nothing
     slack = LOSS_SLACK * float(losses.mean(axis=1).max())
     best = int(np.flatnonzero(task <= task.min() + slack)[0])
-    logger.info("contrast %g, held-out task loss %.4f", CONTRASTS[best], task[best])
+    logger.info("contrast %g, out-of-fold task loss %.4f", CONTRASTS[best], task[best])
     return Contrast(CONTRASTS[best], mean), {
         "contrasts": np.array(CONTRASTS),
         "contrast_loss": task,
@@ -458,10 +458,11 @@ def _proven_contrast(
 ) -> tuple[float | None, dict[str, FloatArray]]:
     """The contrast of least task loss among those whose gain is beyond doubt.
 
-    A mistake that costs a thousand times as much as the others may not occur among the left-out
+    A mistake that costs a thousand times as much as the others may not occur among the out-of-fold
     rows and yet decide what decisions cost: the gain must exceed one such mistake. (On 44 tables
-    with random proportional costs, by the gain alone decisions were 3 % dearer, on one table nine
-    times as dear; with this rule they were 0.1 % cheaper, and 2 % dearer at worst.)
+    with random proportional costs, by the gain alone decisions were 3 % more expensive, on one
+    table nine times as expensive; with this rule they were 0.1 % less expensive, and 2 % more at
+    worst.)
     """
     some = _some_rows(len(weight), max(ENOUGH_ROWS, PRODUCTS // statistic.width**2))
     weight = weight[some]
@@ -477,5 +478,5 @@ def _proven_contrast(
     best = int(proven.argmax())
     if proven[best] <= 0.0:
         return None, compared
-    logger.info("contrast %g, held-out task loss %.4f", CONTRASTS[best], task[best])
+    logger.info("contrast %g, out-of-fold task loss %.4f", CONTRASTS[best], task[best])
     return CONTRASTS[best], compared

@@ -21,7 +21,7 @@ from consistruct.learning.encoding.kinds import Examples, take_codes
 from consistruct.learning.estimator import TargetEstimator
 from consistruct.learning.rules.deciding import confusion_of
 from consistruct.learning.selection.cross_fitting import few_threads, folds
-from consistruct.losses.metrics import Metric, asked_metric
+from consistruct.losses.metrics import Metric, requested_metric
 from consistruct.protocols import FloatArray, IntArray
 from consistruct.structures import Ragged
 
@@ -38,7 +38,7 @@ RESAMPLES = 200  # of the rows, for the covariance of a metric
 
 @dataclass(frozen=True, eq=False)
 class Refits:
-    """Left-out losses at several numbers of training examples.
+    """Out-of-fold losses at several numbers of training examples.
 
     Attributes
     ----------
@@ -47,9 +47,9 @@ class Refits:
     sizes : (J,) array
         Examples that were trained on, growing.
     means : (J,) array
-        Mean left-out loss; of a metric, one minus its value on all left-out rows together.
+        Mean out-of-fold loss; of a metric, one minus its value on all out-of-fold rows together.
     covariance : (J, J) array
-        Of the means, over the rows that judge.
+        Of the means, over the held-out rows.
     spreads : (J,) array
         Variance of the means of folds beyond what their rows explain: what differs is the rows
         that were trained on.
@@ -85,7 +85,7 @@ def nested_refits(
     random_state: Any = 0,
     progress: Callable[[int, int], None] | None = None,
 ) -> Refits:
-    """Left-out losses of the estimator, refitted on nested parts of the data.
+    """Out-of-fold losses of the estimator, refitted on nested parts of the data.
 
     With model="auto" the models are chosen once, on all rows; the refits are of those chosen.
 
@@ -106,7 +106,7 @@ def nested_refits(
             "models.Probabilities(classifier))"
         )
     reader: Any = clone(estimator)
-    metric = asked_metric(reader.loss)
+    metric = requested_metric(reader.loss)
     if metric is not None and metric.conditions is not None:
         raise ValueError(
             f"{metric!r} has a constraint, and what is possible under it has no learning curve; "
@@ -131,10 +131,10 @@ def nested_refits(
         if progress is not None:
             progress(done, total)
 
-    if hasattr(model, "settled"):
+    if hasattr(model, "with_fixed_weights"):
         chosen = copy.copy(reader)
         chosen._fit_model(model, examples, metric)
-        model = chosen.model_.settled()
+        model = chosen.model_.with_fixed_weights()
         reader.set_params(cv=None, time_limit=None)
     step()
     losses = np.empty((n, len(sizes)))
@@ -142,7 +142,7 @@ def nested_refits(
     failed: dict[int, str] = {}
     for fit, left in splits:
         order = _spread(examples.codes, fit, units, rng)
-        judged = examples.take(left)
+        held_out = examples.take(left)
         for column, size in enumerate(sizes):
             step()
             one = copy.copy(reader)
@@ -159,9 +159,9 @@ def nested_refits(
                 if len(failed) > len(sizes) - FEWEST_SIZES:
                     raise
                 continue
-            found = one._codes(judged.inputs)
+            found = one._codes(held_out.inputs)
             if metric is None:
-                losses[left, column] = examples.kind.code_losses(found, judged.codes)
+                losses[left, column] = examples.kind.code_losses(found, held_out.codes)
             else:
                 for row, code in zip(left, found, strict=True):
                     codes[column][row] = code
@@ -196,7 +196,7 @@ def _sizes(most: int) -> IntArray:
 
 
 def _units(examples: Examples) -> IntArray:
-    """What is drawn and judged together: groups of rows, or every example by itself."""
+    """What is drawn and evaluated together: groups of rows, or every example by itself."""
     if examples.groups is None:
         return np.arange(len(examples))
     return np.asarray(np.unique(np.asarray(examples.groups), return_inverse=True)[1])
@@ -221,12 +221,12 @@ def _spread(true_codes: Any, rows: IntArray, units: IntArray, rng: np.random.Gen
     return np.asarray(mixed[np.argsort(spread, kind="stable")])
 
 
-def _mean_covariance(centred: FloatArray, units: IntArray) -> FloatArray:
+def _mean_covariance(centered: FloatArray, units: IntArray) -> FloatArray:
     """Covariance of column means over independent units of rows, (J, J)."""
-    sums = np.zeros((int(units.max()) + 1, centred.shape[1]))
-    np.add.at(sums, units, centred)
+    sums = np.zeros((int(units.max()) + 1, centered.shape[1]))
+    np.add.at(sums, units, centered)
     m = len(sums)
-    return np.asarray(sums.T @ sums / len(centred) ** 2 * (m / max(m - 1, 1)))
+    return np.asarray(sums.T @ sums / len(centered) ** 2 * (m / max(m - 1, 1)))
 
 
 def _fold_spread(losses: FloatArray, splits: list[tuple[IntArray, IntArray]]) -> FloatArray:
@@ -246,7 +246,7 @@ def _of_metric(
     sizes: IntArray,
     rng: np.random.Generator,
 ) -> Refits:
-    """One minus the metric of all left-out rows together; its covariance by drawing rows again."""
+    """One minus the metric of all out-of-fold rows; its covariance by drawing rows again."""
     true_codes, n = examples.codes, len(examples)
     k = int(examples.kind.loss.true_labels.size or 2) if np.ndim(true_codes) == 1 else 2
     pred = [np.array(column) for column in codes]

@@ -33,7 +33,7 @@ __all__ = [
     "Statistic",
     "TargetValues",
     "finest_statistic",
-    "settled",
+    "rounded_scores",
     "simplex_projection",
 ]
 
@@ -128,7 +128,7 @@ class TargetValues(Statistic):
     """τ(y) = target(y), in the loss's own scores or in those of another score space.
 
     An offset that depends on the true label (precision, pairs) is one more column, so that expected
-    losses can be told and not only compared.
+    losses can be reported and not only compared.
 
     Parameters
     ----------
@@ -150,7 +150,7 @@ class TargetValues(Statistic):
 
     @cached_property
     def surrogate(self) -> QuadraticSurrogate:
-        """The quadratic surrogate whose minimiser is minus the mean of this statistic."""
+        """The quadratic surrogate whose minimizer is minus the mean of this statistic."""
         return QuadraticSurrogate(self.loss, self.scores)
 
     @property
@@ -195,7 +195,7 @@ class TargetValues(Statistic):
         return part if self.scores is None else self.surrogate.expected_target(-part)
 
     def offset(self, expected: FloatArray) -> FloatArray:
-        if not self.loss.decodes_cheaply:
+        if not self.loss.decodes_fast:
             raise CapabilityError(
                 self,
                 "offset",
@@ -330,7 +330,7 @@ def simplex_projection(rows: FloatArray) -> FloatArray:
 TIE = 2.0**-20  # of the largest target: scores of rows left out that are closer tie
 
 
-def settled(theta: FloatArray, y: FloatArray) -> FloatArray:
+def rounded_scores(theta: FloatArray, y: FloatArray) -> FloatArray:
     """Scores of rows left out, (n, width), as multiples of `TIE` times the largest target.
 
     In symmetric data, or between copies of a row, several labels tie exactly, and rounding (that of

@@ -240,7 +240,7 @@ class StructuredPredictor(TargetEstimator):
     def predict_marginals(self, X: Any, groups: Any = None) -> Any:
         """P(tag of each token), a list of (T_i, s) arrays; flat with `groups`. Needs log loss.
 
-        Recalibrated on left-out sequences.
+        Recalibrated on out-of-fold sequences.
 
         Parameters
         ----------

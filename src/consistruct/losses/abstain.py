@@ -64,7 +64,7 @@ class Abstain(MatrixLoss):
         return Classes(self.k)
 
     @property
-    def no_answer(self) -> int:
+    def abstain_index(self) -> int:
         return self.k
 
     def _value(self, pred: LabelArray, true: LabelArray) -> FloatArray:

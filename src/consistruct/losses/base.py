@@ -44,14 +44,14 @@ class Loss(Member, ABC):
 
     # How users write true labels: "classes", "parts" (a label per part), "sets" (rows of 0 and 1),
     # "orders" (of labels), "candidates" (sets that hold the true label), "relevance" (grades of
-    # items) or "codes". None: as the label set of the true labels says.
+    # items) or "codes". None: as the label set of the true labels states.
     labels_as: ClassVar[str | None] = None
     # whether the order of the classes matters, so that names alone do not say what a mistake costs
     ordered_classes: ClassVar[bool] = False
     # whether every wrong prediction costs 1, whatever the true label
-    mistakes_cost_one: ClassVar[bool] = False
+    is_zero_one: ClassVar[bool] = False
     # whether a true label is the cost of every prediction
-    truths_are_costs: ClassVar[bool] = False
+    takes_cost_vectors: ClassVar[bool] = False
     # what the prediction beyond the classes is called, where there is one
     extra_prediction: ClassVar[str | None] = None
 
@@ -85,26 +85,14 @@ class Loss(Member, ABC):
         """Least and largest value of the loss."""
         return 0.0, self.max_value
 
-    def learnt_from(self, true: LabelArray) -> Self:
+    def fit_sizes(self, true: LabelArray) -> Self:
         """The loss with what the true labels of a training set tell about it."""
         return self
 
     @property
-    def safer(self) -> str:
-        """Which safer predictions suit the loss: a name of `guarantees.risk.POLICIES`.
-
-        Sets of classes where three classes or more are predicted as themselves, else no answer.
-        """
-        size = self.predictions.size
-        classes = self.predictions.shape == () and self.true_labels.shape == ()
-        if classes and size == self.true_labels.size and size is not None and size > 2:
-            return "sets"
-        return "abstain"
-
-    @property
-    def decodes_cheaply(self) -> bool:
+    def decodes_fast(self) -> bool:
         """Whether learning may decode at will to compare settings; False where decoding means
-        solving an optimisation problem, so that settings are compared by squared error."""
+        solving an optimization problem, so that settings are compared by squared error."""
         return True
 
     @property
@@ -118,7 +106,7 @@ class Loss(Member, ABC):
         return None
 
     @property
-    def wrong_parts(self) -> tuple[int | None, int] | None:
+    def hamming_shape(self) -> tuple[int | None, int] | None:
         """(T, s) where the loss is the share of T parts of s states each that are wrong.
 
         T is None in a family of lengths. None where it is no such loss.
@@ -127,11 +115,11 @@ class Loss(Member, ABC):
 
     @property
     def solver(self) -> Oracle | None:
-        """The oracle that finds the cheapest decision, where predictions are its decisions."""
+        """The oracle that finds the lowest-cost decision, where predictions are its decisions."""
         return None
 
     @property
-    def no_answer(self) -> int | None:
+    def abstain_index(self) -> int | None:
         """The prediction that means "no answer", where there is one."""
         return None
 
@@ -199,10 +187,10 @@ class Loss(Member, ABC):
         return self.true_labels.check(true, "true")
 
     def target_groups(self) -> tuple[IntArray, ...] | None:
-        """Columns of the target by the question about the true label that settles them.
+        """Columns of the target by the question about the true label that decides them.
 
         A question has few answers (the state of a part, whether a label belongs to a set of this
-        or that size), so that a classifier can be asked it. Columns in no group are the same for
+        or that size), so that a classifier can predict it. Columns in no group are the same for
         every true label. None where the target does not come apart so.
         """
         return None

@@ -1,4 +1,4 @@
-"""Decisions by an optimisation oracle, judged by their regret."""
+"""Decisions by an optimization oracle, judged by their regret."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ REMEMBERED = 200_000  # rows whose best value is kept
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Decision(Loss):
-    """What a decision costs more than the best one would have: predict costs, then optimise.
+    """What a decision costs more than the best one would have: predict costs, then optimize.
 
     Formula: L(z, c) = ⟨c, z⟩ − min_z' ⟨c, z'⟩ over feasible z', with sense="max" the values that
     were missed. Scores: one per entry of a decision. Decoder: the oracle.
@@ -43,15 +43,15 @@ class Decision(Loss):
     n_costs : int, optional
         d; the ready-made oracles know it.
     sense : {"min", "max"}
-        Whether costs are minimised or values maximised. A function of your own gets the numbers
-        as you write them, and must do what `sense` says.
+        Whether costs are minimized or values maximized. A function of your own gets the numbers
+        as you write them, and must do what `sense` states.
     name : str, optional
         For reports.
     exact : bool
         Whether a function of your own always finds the best decision; regrets against a heuristic
         may be negative.
     check : callable, optional
-        (n, d) decisions -> (n,) bool: what your function must return. Other answers are refused.
+        (n, d) decisions -> (n,) bool: what your function must return. Other results are refused.
     diameter : float, optional
         Largest distance between two decisions of your function, for analysis.
     batch : bool
@@ -113,12 +113,12 @@ class Decision(Loss):
                     f"{field} is for a function of your own; {self.oracle!r} has it built in"
                 )
         if self.oracle.non_negative and self.sense == "max":
-            raise ValueError(f"{self.oracle!r} accepts only costs of at least 0 and only minimises")
+            raise ValueError(f"{self.oracle!r} accepts only costs of at least 0 and only minimizes")
         self._set(n_costs=self.oracle.n_costs)
 
     @cached_property
     def solver(self) -> Oracle:
-        """The oracle, which minimises."""
+        """The oracle, which minimizes."""
         if isinstance(self.oracle, Oracle):
             return self.oracle
         return Custom(
@@ -159,11 +159,11 @@ class Decision(Loss):
         return (0.0 if self.is_exact else -math.inf), math.inf
 
     @property
-    def decodes_cheaply(self) -> bool:
+    def decodes_fast(self) -> bool:
         return False
 
     def signed(self, true: ArrayLike) -> FloatArray:
-        """True labels as costs to be minimised, (n, d)."""
+        """True labels as costs to be minimized, (n, d)."""
         checked = self.true_labels.check(true, "true")
         return -checked if self.sense == "max" else checked
 
@@ -191,11 +191,11 @@ class Decision(Loss):
         if places:
             values = np.einsum("nd,nd->n", self.solver(rows[places]), rows[places])
             found = dict(zip(new, values.tolist(), strict=True))
-        answer = np.array([found[key] if key in found else self._known[key] for key in keys])
+        decisions = np.array([found[key] if key in found else self._known[key] for key in keys])
         self._known.update(found)
         while len(self._known) > REMEMBERED:
             self._known.popitem(last=False)
-        return answer.reshape(len(rows))
+        return decisions.reshape(len(rows))
 
     def cost(self, pred: ArrayLike, true: ArrayLike) -> FloatArray:
         """⟨c, z⟩ of each decision in the user's own sign, (n,); no oracle is called."""

@@ -32,7 +32,7 @@ class FBeta(Loss):
     1. Scores: one per true size that occurs and label, rank T² − T + 2 with all sizes (see
     `SetSizes`). Decoder: the best items for each predicted size, O(T²·|sizes|).
 
-    Choose it for multi-label problems judged by example-based F1; Hamming loss says nothing about
+    Choose it for multi-label problems judged by example-based F1; Hamming loss states nothing about
     rare labels.
 
     Parameters
@@ -74,7 +74,7 @@ class FBeta(Loss):
                 raise ValueError("sizes must contain a positive set size, got only 0")
         self._set(T=T, beta=beta, sizes=sizes, empty=empty)
 
-    def learnt_from(self, true: LabelArray) -> Self:
+    def fit_sizes(self, true: LabelArray) -> Self:
         """With the sizes of the sets that occur: others would have no examples to learn from."""
         if self.sizes is not None:
             return self
@@ -107,10 +107,6 @@ class FBeta(Loss):
 
     def _value(self, pred: LabelArray, true: LabelArray) -> FloatArray:
         return self.count_loss((pred & true).sum(axis=1), pred.sum(axis=1), true.sum(axis=1))
-
-    @property
-    def safer(self) -> str:
-        return "grow"
 
     def count_loss(self, shared: ArrayLike, predicted: ArrayLike, true: ArrayLike) -> FloatArray:
         total = self.beta**2 * np.asarray(true) + np.asarray(predicted)

@@ -69,7 +69,7 @@ class Hamming(Loss):
         return 1.0
 
     @property
-    def wrong_parts(self) -> tuple[int | None, int]:
+    def hamming_shape(self) -> tuple[int | None, int]:
         return self.T, self.n_states
 
     def _value(self, pred: LabelArray, true: LabelArray) -> FloatArray:
@@ -116,19 +116,15 @@ class Hamming(Loss):
         self, direction: FloatArray, offset_weight: float = 0.0
     ) -> tuple[FloatArray, LabelArray]:
         if self.T is None:
-            raise FamilyError(self, "optimise over true labels")
+            raise FamilyError(self, "optimize over true labels")
         parts = direction.reshape(len(direction), self.T, self.n_states)
         best = parts.argmin(axis=2)
         lowest = np.take_along_axis(parts, best[:, :, None], axis=2)[:, :, 0]
         return offset_weight - lowest.mean(axis=1), best.astype(np.int64)
 
-    @property
-    def safer(self) -> str:
-        return "grow" if self.T is not None and self.n_states == 2 else "abstain"
-
     def count_loss(self, shared: ArrayLike, predicted: ArrayLike, true: ArrayLike) -> FloatArray:
         wrong = np.asarray(predicted) + np.asarray(true) - 2.0 * np.asarray(shared)
-        return np.asarray(wrong / self._two_states("be told from counts of labels"))
+        return np.asarray(wrong / self._two_states("be reported from counts of labels"))
 
     def label_probabilities(self, target: FloatArray) -> FloatArray:
         n_parts = self._two_states("have probabilities of labels")

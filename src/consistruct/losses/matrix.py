@@ -81,7 +81,7 @@ class MatrixLoss(Loss):
 
     @property
     def rank_tolerance(self) -> float:
-        """Singular values of the centred, μ-weighted matrix at or below this count as zero."""
+        """Singular values of the centered, μ-weighted matrix at or below this count as zero."""
         return self._span[2]
 
     @property
@@ -95,7 +95,7 @@ class MatrixLoss(Loss):
 def span_of(matrix: FloatArray, predictions: LabelSet) -> tuple[Structure, FloatArray, float]:
     """Smallest space with the constant and all columns of L; targets (m, width); tolerance.
 
-    A rank-revealing singular value decomposition of the centred matrix over the *distinct* rows
+    A rank-revealing singular value decomposition of the centered matrix over the *distinct* rows
     gives F = [1, √-weighted left vectors] with Ḡ = I. Equal rows of L get exactly equal rows of F.
     Where that is all of R^k, full scores say the same with simpler arithmetic.
     """
@@ -109,7 +109,7 @@ def span_of(matrix: FloatArray, predictions: LabelSet) -> tuple[Structure, Float
     apart = largest.max() > ALIKE * largest.min(initial=np.inf, where=some)
     unit = np.where(some & apart, largest, 1.0)
     left, singular, right = np.linalg.svd(root * ((rows - mean) / unit), full_matrices=False)
-    # relative to L itself: a constant matrix leaves only rounding noise after centring
+    # relative to L itself: a constant matrix leaves only rounding noise after centering
     scale = max(float(np.abs(root * rows / unit).max()), float(singular[0]))
     tolerance = max(matrix.shape) * float(np.finfo(np.float64).eps) * scale
     kept = singular > tolerance
@@ -145,7 +145,7 @@ class CostMatrix(MatrixLoss):
     """Costs of predicting ŷ when y is true, one for each pair of labels.
 
     Formula: L(ŷ, y) = M[ŷ, y]. Scores: span of the columns and the constant, found by a
-    rank-revealing factorisation at the tolerance `rank_tolerance`. Decoder: argmax, O(k·rank).
+    rank-revealing factorization at the tolerance `rank_tolerance`. Decoder: argmax, O(k·rank).
 
     Parameters
     ----------
@@ -195,7 +195,7 @@ class CostMatrix(MatrixLoss):
 
         The orientation comes from the names of the axes (``frame.index.name`` "pred" or "true",
         or the like on the columns) or from `rows`; both must agree. It is never guessed: a matrix
-        that is not symmetric in its names and says nothing of its axes is refused.
+        that is not symmetric in its names and states nothing of its axes is refused.
         """
         if not all(hasattr(frame, part) for part in ("to_numpy", "index", "columns")):
             raise TypeError(

@@ -222,7 +222,7 @@ class PartialLabels(Loss):
         if self.reduce != "average":
             return None
         if self.loss.true_labels.shape == ():
-            return (np.arange(self.score_space.width),)  # which class it is settles everything
+            return (np.arange(self.score_space.width),)  # which class it is decides everything
         return self.loss.target_groups()
 
     def single_true_labels(

@@ -94,7 +94,7 @@ class LossEntry:
     title : callable, optional
         A member in a few words, as reports say it; its `repr` if None.
     offer : Offer or None
-        How the explorer offers it; sizes to start with are answered in a moment. None where files
+        How the explorer offers it; sizes to start with are computed in a moment. None where files
         would have to be read, or true labels are not finite.
     """
 
@@ -197,13 +197,14 @@ def parse_loss(
     if name in METRICS:
         raise LossSpecError(
             f"{name} is a metric of the whole data set, not a loss of single examples: use "
-            f"TaskLossClassifier(loss={spec!r}) or `consistruct fit`{_OF_ROWS.get(name, '')}; to see "
+            f"TaskLossClassifier(loss={spec!r}) or `consistruct fit`{_OF_ROWS.get(name, '')}; to "
+            "see "
             "how hard it is, use `consistruct analyze` with a confusion matrix (--confusion)"
         )
     if name not in LOSSES:
         raise LossSpecError(unknown_loss(head, spec, [*LOSSES, *ORACLES, *METRICS]))
     if rows is not None and not names_cost_file(spec):
-        raise LossSpecError(f"rows={rows!r} says how to read a cost file; {spec!r} names none")
+        raise LossSpecError(f"rows={rows!r} states how to read a cost file; {spec!r} names none")
     if name == "cost":
         if not tail:
             raise LossSpecError("the spec of cost names a CSV file; write cost:FILE.csv")

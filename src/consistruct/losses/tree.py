@@ -149,7 +149,7 @@ class Tree(MatrixLoss):
 
     @cached_property
     def _first_level(self) -> int:
-        """Depth that the first level weight is about: 0 where several roots must be told apart."""
+        """Depth that the first level weight is about: 0 where there are several roots."""
         return 0 if (self.parents < 0).sum() > 1 else 1
 
     @cached_property
@@ -214,10 +214,6 @@ class Tree(MatrixLoss):
         return node
 
     # --- safer predictions: an inner node stands for the leaves below it ---
-
-    @property
-    def safer(self) -> str:
-        return "ancestor"
 
     @cached_property
     def lineage(self) -> IntArray:

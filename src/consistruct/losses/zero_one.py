@@ -37,7 +37,7 @@ class ZeroOne(Loss):
     array([0., 1., 0.])
     """
 
-    mistakes_cost_one: ClassVar[bool] = True
+    is_zero_one: ClassVar[bool] = True
 
     k: int
 

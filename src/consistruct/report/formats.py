@@ -160,7 +160,7 @@ _SCORES = {
     "Full": "one score for each label",
     "Blocks": "one score for each block of labels",
     "Separable": "one score for each state of each part",
-    "Chain": "scores of states and of neighbouring pairs, as in a chain",
+    "Chain": "scores of states and of neighboring pairs, as in a chain",
     "SetSizes": "scores of labels, by the size of the set",
     "Positions": "one score for each item, discounted by position",
     "PairOrder": "one score for each pair of items",

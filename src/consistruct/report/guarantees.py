@@ -148,7 +148,7 @@ def plan_table_text(rows: tuple[PlanRow, ...]) -> Group:
     """D·M over the rate that the paper states, and what is left of N* with sharp constants."""
     table = Table(title=f"ε = {rows[0].result.eps:g}", title_justify="left")
     for name in (
-        "loss", "paper says D·M is", "size", "labels", "D·M, paper", "D·M / size or size³",
+        "loss", "paper states D·M is", "size", "labels", "D·M, paper", "D·M / size or size³",
         "N*, paper", "D·M, sharp", "N*, sharp", "N*·ε⁴/ξ², sharp",
     ):  # fmt: skip
         table.add_column(name, justify="left" if name in ("loss",) else "right")
@@ -167,7 +167,7 @@ def plan_table_text(rows: tuple[PlanRow, ...]) -> Group:
             f"{row.sharp_ratio:.4g}",
         )
     note = (
-        "Size is k, b or T = log₂ k. The paper's D·M grows as it says. The sharp N* of the 0-1, "
+        "Size is k, b or T = log₂ k. The paper's D·M grows as it states. The sharp N* of the 0-1, "
         "block and Hamming losses does not grow at all at a fixed Q: what makes a loss hard is "
         "the norm Q of the functions to be learned as much as H."
     )
@@ -278,7 +278,7 @@ def _surrogates_text(advice: SurrogateAdvice) -> list[Table | Text]:
     parts += [Text(f"{e.name}: {e.method}") for e in advice.entries if e.status == "bounds"]
     parts += [Text(f"not compared: {name}: {why}") for name, why in advice.refused]
     note = (
-        "n = S/H has no unit: it compares worst-case calibration per draw and says nothing about "
+        "n = S/H has no unit: it compares worst-case calibration per draw and states nothing about "
         "models or data."
     )
     parts.append(Text(note))

@@ -18,7 +18,7 @@ from typing import Any
 
 from consistruct import __version__
 from consistruct.charts.model import Chart, HeatMap
-from consistruct.charts.plotly_figures import PLOTLY_CONFIG, THEME_COLOURS, plotly_figure
+from consistruct.charts.plotly_figures import PLOTLY_CONFIG, THEME_COLORS, plotly_figure
 from consistruct.report.sections import Section
 
 __all__ = ["DataFile", "DataTable", "report_page"]
@@ -76,7 +76,7 @@ def report_page(
     ]
     drawing = {
         "figures": {key: plotly_figure(by_key[key]) for key in shown},
-        "colours": THEME_COLOURS,
+        "colors": THEME_COLORS,
         "config": PLOTLY_CONFIG,
     }
     saved = [{"name": f.name, "type": f.type, "text": f.text} for f in files]

@@ -1,8 +1,8 @@
 """Which documents this version writes and reads.
 
 Versions are MAJOR.MINOR: a new field raises MINOR, a field that changes its meaning or goes away
-raises MAJOR. Reports are cheap to write again, so a reader takes its own version and no other, and
-says so in one line.
+raises MAJOR. Reports are quick to write again, so a reader takes its own version and no other, and
+states it in one line.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ class Section:
     facts : tuple of (name, value)
         Numbers, with their names.
     charts : tuple of str
-        Keys of the charts that are shown here: a chart says where, see `ReportChart`.
+        Keys of the charts that are shown here: a chart states where, see `ReportChart`.
     fold : str
         The title of the fold that hides all but the question and the answer; "" for no fold.
     """

@@ -26,7 +26,7 @@ registry       `STRUCTURES`, `ORACLES`, `parse_scores`
 Examples
 --------
 >>> from consistruct.structures import Chain
->>> space = Chain(3, 2)  # three parts with two states each, neighbours scored together
+>>> space = Chain(3, 2)  # three parts with two states each, neighbors scored together
 >>> space.predictions.size, space.width, space.rank
 (8, 14, 6)
 >>> space.decode([[1.0, 0, 0, 0, 0, 2.0, 0, 0, 5.0, 0, 0, 0, 0, 0]])  # 0 → 1 is worth 0, 1 → 0 five

@@ -1,4 +1,4 @@
-"""Compiled dynamic programmes on one sequence: Viterbi, and forward-backward in two arithmetics.
+"""Compiled dynamic programs on one sequence: Viterbi, and forward-backward in two arithmetics.
 
 Symbols: a sequence has T parts with s states, unary scores u_t(a), edge scores e_t(a, b) of the
 edge that leaves part t. Viterbi runs V_t(a) = u_t(a) + max_b (e_t(a, b) + V_{t+1}(b)) backwards.

@@ -451,7 +451,7 @@ class Structure(Member, ABC):
         """Say how `decode` breaks ties: "smallest index", or what the algorithm does instead."""
         return SMALLEST_INDEX
 
-    # whether −inf in θ forbids labels; a structure that differs says in `decode` what it does
+    # whether −inf in θ forbids labels; a structure that differs states in `decode` what it does
     forbids: ClassVar[bool] = True
 
     @classmethod
@@ -500,7 +500,7 @@ class Structure(Member, ABC):
 
     @property
     def linked_states(self) -> int | None:
-        """Count the states of each part, where neighbours are scored together too; else None."""
+        """Count the states of each part, where neighbors are scored together too; else None."""
         return None
 
     @property

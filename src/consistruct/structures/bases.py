@@ -103,7 +103,7 @@ class Orthonormalized(_SameScores):
         # the constant is taken out of an orthonormal basis of the uncentered space, which may be
         # in closed form while that of the centered one is not
         if isinstance(self.base, Centered):
-            return _centred_basis(self.base.base)
+            return _centered_basis(self.base.base)
         gram = self.base.gram()
         if isinstance(gram, OrthonormalBasis):
             return FunctionMap(gram.expand, gram.contract)
@@ -113,7 +113,7 @@ class Orthonormalized(_SameScores):
         # a factor is cheaper and more accurate to decompose than Ḡ, which is its square
         if isinstance(gram, DenseGram):
             return MatrixMap(gram.whitening())
-        # the exact rank says how many eigenvalues are positive, so no tolerance has to
+        # the exact rank states how many eigenvalues are positive, so no tolerance has to
         values, vectors = np.linalg.eigh(gram.dense())
         kept = slice(len(values) - self.rank, None)
         return MatrixMap(vectors[:, kept] / np.sqrt(values[kept]))
@@ -176,7 +176,7 @@ class Orthonormalized(_SameScores):
         )
 
 
-def _centred_basis(base: Structure) -> LinearMap:
+def _centered_basis(base: Structure) -> LinearMap:
     """Return B' with B'ᵀ(Ḡ − mmᵀ)B' = I, from B with BᵀḠB = I of the space that is centered.
 
     With e = Bᵀm it is Bᵀ(Ḡ − mmᵀ)B = I − eeᵀ, and ‖e‖ ≤ 1 is the length of the projected constant.
@@ -288,7 +288,7 @@ class Centered(_SameScores):
         self._check_same_predictions(other)
         if other == self:
             return identity_map()
-        if isinstance(self.base, Centered):  # centring twice changes nothing
+        if isinstance(self.base, Centered):  # centering twice changes nothing
             return self.base.coordinates(other)
         if isinstance(other, Centered):
             if isinstance(other.base, Centered):
@@ -362,7 +362,7 @@ class CenteredGram(BaseGram):
         if not m.any():
             return self.base.eigenvalues()
         if isinstance(self.base, DiagonalGram) and np.array_equal(self.base.weights, m):
-            return _centred_diagonal(self.base)
+            return _centered_diagonal(self.base)
         removed = float(m @ m)
         # F m = F F* 1: where it is constant, 1 is an eigenfunction and leaves the spectrum alone
         # ‖Ḡ^½(m − ‖m‖²a)‖² measures how far F m is from a constant
@@ -373,16 +373,16 @@ class CenteredGram(BaseGram):
             left = [count - (position == at) for position, count in enumerate(counts)]
             kept = [position for position, count in enumerate(left) if count]
             return values[kept], tuple(left[position] for position in kept)
-        dense_limit(self.width, 4096, "the spectrum of a centred Gram matrix")
+        dense_limit(self.width, 4096, "the spectrum of a centered Gram matrix")
         values = np.asarray(np.linalg.eigvalsh(self.dense()), np.float64)
         tolerance = self.width * float(np.finfo(np.float64).eps) * float(values[-1])
         return group_equal(values[values > 10 * tolerance])
 
 
-def _centred_diagonal(gram: DiagonalGram) -> tuple[FloatArray, tuple[int, ...]]:
+def _centered_diagonal(gram: DiagonalGram) -> tuple[FloatArray, tuple[int, ...]]:
     """Return the spectrum of diag(w) − wwᵀ with Σw = 1, at full relative precision.
 
-    A weight that occurs p times stays p − 1 times. Between two neighbouring distinct weights lies
+    A weight that occurs p times stays p − 1 times. Between two neighboring distinct weights lies
     the one root of the secular equation Σ_i w_i/(w_i − λ) = 0, found by geometric bisection; the
     last root is λ = 0, the constant.
     """

@@ -1,4 +1,4 @@
-"""Chains: sequences scored by the state of each part and by neighbouring pairs of states.
+"""Chains: sequences scored by the state of each part and by neighboring pairs of states.
 
 A sequence y of T parts with s states scores Σ_t u_t(y_t) + Σ_t e_t(y_t, y_{t+1}). Three things are
 computed, each in O(T s²) and compiled (`_chain_kernels`), for whole batches of different lengths:
@@ -202,7 +202,8 @@ def chain_marginals(scores: ChainScores, weights: ArrayLike | None = None) -> Ch
                 f"weights must contain one finite number per sequence, shape ({n},), "
                 f"got shape {weights_array.shape}"
             )
-    # compiled code takes three axes either way; `shared` says whether the first one means anything
+    # compiled code takes three axes either way; `shared` states whether the first one means
+    # anything
     shared = scores.edges.ndim == 2
     edges = scores.edges[None] if shared else scores.edges
     log_partition = np.empty(n)
@@ -278,11 +279,11 @@ def boundary_scores(
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Chain(PartScores):
-    """Score parts and neighbouring pairs: f(y) = Σ_t u_t(y_t) + Σ_t e_t(y_t, y_{t+1}).
+    """Score parts and neighboring pairs: f(y) = Σ_t u_t(y_t) + Σ_t e_t(y_t, y_{t+1}).
 
     θ holds the unary scores (T, s), then the edge scores (T−1, s, s): width T·s + (T−1)·s². Unary
     scores and constants are functions of edges too, so the rank is 1 + T(s−1) + (T−1)(s−1)².
-    Decoded by Viterbi, O(T s²). Choose it where neighbouring labels depend on each other; for the
+    Decoded by Viterbi, O(T s²). Choose it where neighboring labels depend on each other; for the
     Hamming loss alone, `Separable` is enough and easier to learn.
 
     Parameters
@@ -326,7 +327,7 @@ class Chain(PartScores):
         return 1 + T * (s - 1) + (T - 1) * (s - 1) ** 2
 
     def embed(self, labels: ArrayLike) -> FloatArray:
-        """Return one-hot states and one-hot pairs of neighbours, (n, T) -> (n, width)."""
+        """Return one-hot states and one-hot pairs of neighbors, (n, T) -> (n, width)."""
         T, s = self._length("embed"), self.n_states
         states = self.predictions.check(labels)
         n = len(states)
@@ -419,7 +420,7 @@ class Chain(PartScores):
     def diameter_squared(self) -> Fraction:
         """Return the farthest pair of sequences by dynamic programming over agreements."""
         # F_iᵀḠ⁺F_j = 1 + Σ_t x_t + Σ_t x_t x_{t+1} with x_t = s·[i_t = j_t] − 1; at i = j it is the
-        # rank. The farthest pair minimises it over x_t ∈ {s−1, −1}: two states, T steps.
+        # rank. The farthest pair minimizes it over x_t ∈ {s−1, −1}: two states, T steps.
         T, s = self._length("have a diameter"), self.n_states
         levels = (s - 1, -1)
         best = {x: x for x in levels}

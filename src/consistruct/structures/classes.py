@@ -1,7 +1,7 @@
 """Classes: one score per label, or one per block of labels.
 
 A class c is its own index in 0..k−1. `Full` scores every class freely (F = I), `Blocks` gives the
-classes of a block one common score; `Partition` says what the blocks are. For fewer parameters of
+classes of a block one common score; `Partition` states what the blocks are. For fewer parameters of
 any other kind see `dense`.
 """
 
@@ -76,7 +76,7 @@ class Classes(FiniteLabels):
     names : tuple of str, optional
         One name per label, for reports.
     reference : (n_classes,) array, optional
-        Reference measure μ, positive; normalised to sum to one. Uniform if not given.
+        Reference measure μ, positive; normalized to sum to one. Uniform if not given.
 
     Examples
     --------
@@ -313,8 +313,8 @@ class Full(Structure):
     contains_constant = True
 
     def __init__(self, labels: TaskLoss | LabelSet | int) -> None:
-        # The class is asked, not the object: isinstance with a protocol would evaluate properties
-        # that a family or a loss over too many labels does not have.
+        # The class is checked, not the object: isinstance with a protocol would evaluate
+        # properties that a family or a loss over too many labels does not have.
         if hasattr(type(labels), "score_space"):
             predictions: LabelSet = labels.score_space.predictions  # type: ignore[union-attr]
         elif hasattr(type(labels), "unindex"):

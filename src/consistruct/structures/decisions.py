@@ -2,9 +2,9 @@
 
 An oracle finds argmin ⟨c, z⟩ over feasible z for each row of costs c: the shortest path, the best
 knapsack, whatever a solver can do. Its decisions are a structure whose decoder is the oracle itself
-for the costs −θ. They have no order and mostly no size, so all that is asked of them goes through
-the oracle. The ready-made ones stand in `paths`, `trees` and `selections`; here are the base class
-and any function of your own (`Custom`).
+for the costs −θ. They have no order and mostly no size, so all that they need to do goes
+through the oracle. The ready-made ones stand in `paths`, `trees` and `selections`; here are the
+base class and any function of your own (`Custom`).
 
 The true label of such a loss is a vector of costs, one per entry; of a loss with a cost per
 prediction it is one too (`CostVectorSet`).
@@ -143,7 +143,7 @@ class Oracle(Member, ABC):
     exact: ClassVar[bool] = True
     fast: ClassVar[bool] = True  # compiled: microseconds per row rather than milliseconds
     non_negative: ClassVar[bool] = False  # whether costs below 0 are refused
-    sense: ClassVar[str] = "min"  # what users do with it: values of a knapsack are maximised
+    sense: ClassVar[str] = "min"  # what users do with it: values of a knapsack are maximized
     binary: ClassVar[bool] = True  # whether decisions hold 0 and 1 only
 
     @property
@@ -279,7 +279,7 @@ class CostVectorSet(InfiniteLabels):
 
     def check(self, labels: ArrayLike, name: str = "labels") -> FloatArray:
         """Return costs as float64, (n, n_costs): the given array itself where it is one already."""
-        # an empty batch has no cost to check, and the checks below ask for one
+        # an empty batch has no cost to check, and the checks below request one
         array = np.asarray(labels)
         if array.ndim == 2 and array.shape[0] == 0 and array.shape[1] == self.n_costs:
             return array.astype(np.float64)
@@ -386,15 +386,15 @@ class Custom(Oracle):
     sense : {"min", "max"}
         What the function does with the numbers that it gets.
     exact : bool
-        Whether its answers are always best; regrets of a heuristic may be negative.
+        Whether its decisions are always best; regrets of a heuristic may be negative.
     check : callable, optional
-        (n, d) decisions -> (n,) bool; answers that it does not accept are refused.
+        (n, d) decisions -> (n,) bool; decisions that it does not accept are refused.
     diameter : float, optional
         max ‖z − z'‖ over decisions, which analysis needs.
     batch : bool
         Whether the function takes many rows at once.
     n_jobs : int, optional
-        Rows solved at a time, where the function takes one; the answers do not depend on it.
+        Rows solved at a time, where the function takes one; the decisions do not depend on it.
 
     Examples
     --------

@@ -100,7 +100,7 @@ class Dense(Structure):
     def _exact_columns(self) -> list[int] | None:
         """Columns that are a basis of the span, decided over the integers; None if too many.
 
-        Not asked for where floats leave no doubt that all columns are one.
+        Not computed where floats leave no doubt that all columns are one.
         """
         k, width = self.F.shape
         if k * width * min(k, width) > MOST_STEPS:

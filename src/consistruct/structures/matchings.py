@@ -132,8 +132,8 @@ class MatchingGram(BaseGram):
         # kernel of Ḡ and drops out here
         mean = matrices.mean(axis=(1, 2), keepdims=True)
         rows, columns = matrices.mean(axis=2, keepdims=True), matrices.mean(axis=1, keepdims=True)
-        centred = matrices - rows - columns + mean
-        return (mean + factor * centred).reshape(len(matrices), self.width)
+        centered = matrices - rows - columns + mean
+        return (mean + factor * centered).reshape(len(matrices), self.width)
 
     def apply(self, theta: FloatArray) -> FloatArray:
         return self._scaled(theta, 1.0 / max(self.n_items - 1, 1))
@@ -153,8 +153,8 @@ class MatchingGram(BaseGram):
         # products of a contrast of rows and one of columns, scaled to variance one under μ
         n = self.n_items
         contrasts = helmert_contrasts(n)
-        centred = z[:, 1:].reshape(len(z), n - 1, n - 1)
-        matrices = math.sqrt(max(n - 1, 1)) * contrasts @ centred @ contrasts.T
+        centered = z[:, 1:].reshape(len(z), n - 1, n - 1)
+        matrices = math.sqrt(max(n - 1, 1)) * contrasts @ centered @ contrasts.T
         return (matrices + z[:, 0, None, None] / n).reshape(len(z), self.width)
 
     def contract(self, theta: FloatArray) -> FloatArray:
@@ -162,6 +162,6 @@ class MatchingGram(BaseGram):
         n = self.n_items
         contrasts = helmert_contrasts(n)
         matrices = check_rows(theta, self.width).reshape(-1, n, n)
-        centred = math.sqrt(max(n - 1, 1)) * contrasts.T @ matrices @ contrasts
+        centered = math.sqrt(max(n - 1, 1)) * contrasts.T @ matrices @ contrasts
         constant = matrices.sum(axis=(1, 2))[:, None] / n
-        return np.concatenate([constant, centred.reshape(len(matrices), (n - 1) ** 2)], axis=1)
+        return np.concatenate([constant, centered.reshape(len(matrices), (n - 1) ** 2)], axis=1)

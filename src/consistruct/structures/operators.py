@@ -169,14 +169,14 @@ def group_equal(
 ) -> tuple[FloatArray, tuple[int, ...]]:
     """Return distinct values, descending, with multiplicities.
 
-    Neighbours count as equal within `tolerance` times the largest value (rounding noise of a
+    Neighbors count as equal within `tolerance` times the largest value (rounding noise of a
     decomposition), or times their own magnitude.
     """
     ordered = np.sort(values)[::-1]
     if len(ordered) == 0:
         return ordered, ()
     scale = ordered[0] if relative_to_largest else ordered
-    # a run of equal values starts where the step down from its neighbour exceeds the tolerance
+    # a run of equal values starts where the step down from its neighbor exceeds the tolerance
     starts = np.flatnonzero(np.diff(ordered, prepend=np.inf) < -tolerance * scale)
     counts = np.diff(np.append(starts, len(ordered)))
     return ordered[starts], tuple(counts.tolist())
@@ -449,9 +449,9 @@ def predictable_rows(F: FloatArray) -> tuple[IntArray, bool]:
 
 def _random_winners(rows: FloatArray) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     """Mark rows that beat all others by a clear margin for one of some directions."""
-    centred = rows - rows.mean(axis=0)
+    centered = rows - rows.mean(axis=0)
     directions = np.random.default_rng(0).standard_normal((N_RANDOM_DIRECTIONS, rows.shape[1]))
-    directions = np.vstack([centred, directions])  # a vertex far out wins along itself
+    directions = np.vstack([centered, directions])  # a vertex far out wins along itself
     won = np.zeros(len(rows), dtype=np.bool_)
     # 1,024 directions at a time: their scores are (1024, k) numbers at most
     if len(rows) == 1:

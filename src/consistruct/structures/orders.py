@@ -293,7 +293,7 @@ class Positions(Structure):
 
         By the rearrangement inequality items are sorted by θ where the discount never increases.
         Positions of equal discount are interchangeable: items there are listed by number, which
-        makes the answer the lexicographically smallest maximizer. θ = −inf puts an item last.
+        makes the result the lexicographically smallest maximizer. θ = −inf puts an item last.
         """
         discount = self._weights("decode a plain array (decode_packed takes Ragged scores)")
         scores = check_theta(theta, len(discount))

@@ -6,7 +6,8 @@ Decoding both structures is one problem. With c_p the weight of position p and o
 
 what an item adds depends on *which* items stand before it, not on their order. So the best
 completion of a prefix depends on its set only (2^n sets). Deciding is NP-hard; above `EXACT_ITEMS`
-items the result is a local optimum under moving one item anywhere, and `decoding_is_exact` says so.
+items the result is a local optimum under moving one item anywhere, and `decoding_is_exact` states
+it.
 """
 
 from __future__ import annotations
@@ -112,7 +113,7 @@ def _improve_orders(
                     before[q] = total
                 a = order[p]
                 best, target = least, p
-                # pass the items behind, one exchange of neighbours after the other
+                # pass the items behind, one exchange of neighbors after the other
                 gain, moving = 0.0, before[p]
                 for q in range(p + 1, m):
                     b = order[q]
@@ -266,7 +267,7 @@ class PairOrder(_PrefixOrders):
 
     def diameter_squared(self) -> Fraction:
         """Return 2n(n−1), the distance of an order and its reverse."""
-        # centred leverage n(n−1)/2; the reverse order has the opposite signs throughout
+        # centered leverage n(n−1)/2; the reverse order has the opposite signs throughout
         return Fraction(2 * self.n * (self.n - 1))
 
 

@@ -2,7 +2,7 @@
 
 A label has T parts with s states each; `Separable` gives one score to every part and state, so that
 everything falls apart into parts. `PartScores` is what this family shares with chains, where
-neighbours are scored together too (`chains.py`).
+neighbors are scored together too (`chains.py`).
 
 Under the uniform measure both are diagonalized by their ANOVA terms (`ProductGram`). A score
 function f(y) = Σ_t α_t(y_t) + Σ_t β_t(y_t, y_{t+1}) splits into uncorrelated terms
@@ -148,7 +148,7 @@ class Terms:
 
 
 class ProductGram(BaseGram):
-    """Multiply by Ḡ of one-hot parts, and of one-hot edges between neighbours if ``edges``.
+    """Multiply by Ḡ of one-hot parts, and of one-hot edges between neighbors if ``edges``.
 
     θ is laid out as the unary scores (T, s), then the edge scores (T−1, s, s). With F* the adjoint
     of θ ↦ Fθ in L²(μ), Ḡ = F*F and Ḡ⁺ = F*(FF*)⁻²F; FF* multiplies each ANOVA term by a number,

@@ -25,7 +25,7 @@ __all__ = ["EdgeOracle", "GraphPath", "GridPath", "Path", "dag_paths", "graph_pa
 
 
 class EdgeOracle(Oracle):
-    """Choose among the edges of a graph: edge e costs what column e of the costs says.
+    """Choose among the edges of a graph: edge e costs what column e of the costs states.
 
     Write ``edges``, (d, 2): nodes are numbered from 0 on.
     """

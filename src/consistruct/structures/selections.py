@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 
-# Items times capacity up to which the dynamic programme runs: 4 MB of decisions. HiGHS beyond.
+# Items times capacity up to which the dynamic program runs: 4 MB of decisions. HiGHS beyond.
 TABLE_CELLS = 2**22
 
 
@@ -180,7 +180,7 @@ class Knapsack(Oracle):
     """Choose items of least total cost within one capacity or several; for values, maximize.
 
     One capacity and weights that are integers, or have up to four decimals: a compiled dynamic
-    programme over capacities. Several capacities, or weights that are no such numbers: HiGHS.
+    program over capacities. Several capacities, or weights that are no such numbers: HiGHS.
 
     Parameters
     ----------
@@ -242,7 +242,7 @@ class Knapsack(Oracle):
 
     @property
     def fast(self) -> bool:  # type: ignore[override]
-        """Say whether the compiled dynamic programme applies."""
+        """Say whether the compiled dynamic program applies."""
         return self._integers is not None
 
     @cached_property
@@ -265,7 +265,7 @@ class Knapsack(Oracle):
         return np.asarray(are_binary(decisions) & fits)
 
     def counts(self) -> Counts:
-        """Exact numbers of sets that fit, by a dynamic programme that counts.
+        """Exact numbers of sets that fit, by a dynamic program that counts.
 
         P(c) counts the sets of weight c. The sets with i and j are those of the other items with
         weight at most W − w_i − w_j: P divided by (1 + x^w_i)(1 + x^w_j).

@@ -298,7 +298,7 @@ class SetSizes(Structure):
 
         Σ_{s,t} θ_st ŷ_t (1+β²)/(β²s + |ŷ|) + θ_T |ŷ| (1+β²)/(β²T + |ŷ|) + θ_∅ [ŷ=∅] + θ_1.
 
-    The reference measure is uniform over sizes, then over sets. The columns of many neighbouring
+    The reference measure is uniform over sizes, then over sets. The columns of many neighboring
     sizes are nearly dependent (a Cauchy matrix): with more than about ten sizes the Gram operator
     treats directions below rounding as zero, though `rank` is exact.
 

@@ -231,8 +231,8 @@ HELD_KARP = 12
 class Tour(Oracle):
     """Find the shortest round trip through n cities; the costs are those of the pairs i < j.
 
-    Up to 12 cities by a compiled dynamic programme over sets of cities, O(2ⁿn²); beyond by HiGHS,
-    which gets a cut for every part that its answer leaves closed in itself, until none is left.
+    Up to 12 cities by a compiled dynamic program over sets of cities, O(2ⁿn²); beyond by HiGHS,
+    which gets a cut for every part that its solution leaves closed in itself, until none is left.
 
     Parameters
     ----------

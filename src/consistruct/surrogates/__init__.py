@@ -1,4 +1,4 @@
-"""Surrogates: convex functions of the scores whose minimiser decodes to the Bayes decision."""
+"""Surrogates: convex functions of the scores whose minimizer decodes to the Bayes decision."""
 
 from consistruct.surrogates.ab_family import (
     ABSurrogate,

@@ -61,7 +61,7 @@ class ABSurrogate(EnumeratedSurrogate):
         """Scores that are looked at: Φ must have reached its infimum there for ℓ in [0, L_max]."""
         return -200.0, 200.0
 
-    def minimiser(self, ell: FloatArray) -> FloatArray | None:
+    def minimizer(self, ell: FloatArray) -> FloatArray | None:
         """f*(ℓ) = argmin_f ℓ·a(f) + b(f)."""
         return None
 
@@ -89,7 +89,7 @@ class ABSurrogate(EnumeratedSurrogate):
         return self.loss.max_value or 1.0
 
     def loss_of_score(self, f: FloatArray) -> FloatArray:
-        """ℓ = −b'(f)/a'(f), the expected loss that makes f the minimiser."""
+        """ℓ = −b'(f)/a'(f), the expected loss that makes f the minimizer."""
         return np.asarray(-self.b(f)[1] / self.a(f)[1])
 
     def value_and_gradient(
@@ -148,7 +148,7 @@ class LogisticSurrogate(ABSurrogate):
     def window(self) -> tuple[float, float]:
         return -40.0, 40.0
 
-    def minimiser(self, ell: FloatArray) -> FloatArray:
+    def minimizer(self, ell: FloatArray) -> FloatArray:
         return _log_odds(ell / self.l_max)
 
     def inverse(self, u: FloatArray) -> FloatArray:
@@ -190,7 +190,7 @@ class ExponentialSurrogate(ABSurrogate):
     def window(self) -> tuple[float, float]:
         return -28.0, 28.0
 
-    def minimiser(self, ell: FloatArray) -> FloatArray:
+    def minimizer(self, ell: FloatArray) -> FloatArray:
         return 0.5 * _log_odds(ell / self.l_max)
 
     def inverse(self, u: FloatArray) -> FloatArray:
@@ -235,7 +235,7 @@ class SquareSurrogate(ABSurrogate):
     def window(self) -> tuple[float, float]:
         return -2.0 * self.l_max - 1.0, 1.0
 
-    def minimiser(self, ell: FloatArray) -> FloatArray:
+    def minimizer(self, ell: FloatArray) -> FloatArray:
         return -ell
 
     def inverse(self, u: FloatArray) -> FloatArray:

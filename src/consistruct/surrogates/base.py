@@ -1,8 +1,8 @@
 """What all surrogates share: a loss, a score space, and how scores become decisions.
 
-A surrogate says about itself what others need to know: whether it is smooth (L-BFGS) or has kinks
-(subgradients), whether its minimiser tells the expected target (`has_link`), which scores it is
-trained with, and which form its excess risk has, so that `calibration` can analyse it.
+A surrogate states about itself what others need to know: whether it is smooth (L-BFGS) or has kinks
+(subgradients), whether its minimizer tells the expected target (`has_link`), which scores it is
+trained with, and which form its excess risk has, so that `calibration` can analyze it.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ ExcessForm = Literal["square", "bregman", "distribution", "hinge", "max-min", "m
 class BaseSurrogate(Member, ABC):
     """A convex function Φ(θ, y) of score parameters. Required: `value_and_gradient`.
 
-    Optional: `expected_target`, where the minimiser tells E[u_y | x] (then ``decoding="bayes"``
-    works); `smooth = False` for kinks; `excess`, where `calibration_function` can analyse it.
+    Optional: `expected_target`, where the minimizer tells E[u_y | x] (then ``decoding="bayes"``
+    works); `smooth = False` for kinks; `excess`, where `calibration_function` can analyze it.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ class BaseSurrogate(Member, ABC):
     # D(q, p), the excess risk under q, where the surrogate estimates a distribution p of true
     # labels
     divergence: ClassVar[Literal["KL", "squares"] | None] = None
-    excess: ClassVar[ExcessForm | None] = None  # None: not analysed
+    excess: ClassVar[ExcessForm | None] = None  # None: not analyzed
 
     @property
     def kappa(self) -> float | None:
@@ -122,7 +122,7 @@ class BaseSurrogate(Member, ABC):
         raise ValueError(f"decoding must be 'argmax' or 'bayes', got {decoding!r}")
 
     def expected_target(self, theta: FloatArray) -> FloatArray:
-        """E[u_y | x] in the loss's own coordinates, as the minimiser θ of the surrogate tells."""
+        """E[u_y | x] in the loss's own coordinates, as the minimizer θ of the surrogate tells."""
         raise CapabilityError(
             self,
             "expected_target",

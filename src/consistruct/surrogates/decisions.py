@@ -1,6 +1,6 @@
 """Surrogates that call the decoder: SPO+ and the perturbed Fenchel–Young loss.
 
-Both are written for decisions by optimisation oracles, and hold for any loss with a decoder: scores
+Both are written for decisions by optimization oracles, and hold for any loss with a decoder: scores
 θ stand for minus the predicted costs, u_y for the costs that came true, and y* for the best
 prediction of a true label.
 """
@@ -39,10 +39,10 @@ class _DecodingSurrogate(BaseSurrogate):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SPOPlusSurrogate(_DecodingSurrogate):
-    """Φ(θ, y) = max_c ⟨F_c, 2θ + u_y⟩ − ⟨F_y*, 2θ + u_y⟩: SPO+ ("smart predict, then optimise").
+    """Φ(θ, y) = max_c ⟨F_c, 2θ + u_y⟩ − ⟨F_y*, 2θ + u_y⟩: SPO+ ("smart predict, then optimize").
 
     A convex upper bound of the regret: one call of the decoder for each value. With predicted costs
-    ĉ = −θ it is max_z ⟨c − 2ĉ, z⟩ + 2⟨ĉ, z*⟩ − ⟨c, z*⟩. Its minimiser is the expected cost where
+    ĉ = −θ it is max_z ⟨c − 2ĉ, z⟩ + 2⟨ĉ, z*⟩ − ⟨c, z*⟩. Its minimizer is the expected cost where
     the noise of the costs is symmetric and continuous, and then its decisions are the best ones;
     for other noise nothing is guaranteed (`Costs` and `Ridge` are consistent without).
     Piecewise linear: use SGD.

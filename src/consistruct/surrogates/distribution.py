@@ -30,7 +30,7 @@ class DistributionSurrogate(EnumeratedSurrogate):
     @classmethod
     def default_scores(cls, loss: Loss) -> Structure:
         """One score per label; for `Hamming` one per part and state, which is enough there."""
-        return super().default_scores(loss) if loss.wrong_parts is None else loss.score_space
+        return super().default_scores(loss) if loss.hamming_shape is None else loss.score_space
 
     @abstractmethod
     def link(self, scores: FloatArray) -> FloatArray:

@@ -15,7 +15,7 @@ from consistruct.surrogates.sparsemax import project_to_simplex
 
 __all__ = ["LinearRegretSurrogate"]
 
-TIE_BREAK = 1e-6  # share of κ by which estimated losses of tied labels are told apart
+TIE_BREAK = 1e-6  # share of κ by which estimated losses of tied labels are distinguished
 
 
 @dataclass(frozen=True, eq=False, repr=False)

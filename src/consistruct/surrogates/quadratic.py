@@ -21,7 +21,7 @@ __all__ = ["QuadraticSurrogate"]
 class QuadraticSurrogate(BaseSurrogate):
     """Φ(θ, y) = ½ (θ + u_y)ᵀ Ḡ (θ + u_y), which is ½ E_c(⟨F_c, θ⟩ + L(c, y) − o_y)².
 
-    Its minimiser is θ = −E[u_y | x], whose decoding is the Bayes decision of any loss that the
+    Its minimizer is θ = −E[u_y | x], whose decoding is the Bayes decision of any loss that the
     scores express. Choose it first: the closed form needs no iterations and no k × k matrix.
 
     Parameters

@@ -35,7 +35,7 @@ __all__ = [
     "SURROGATES",
     "SurrogateEntry",
     "SurrogateLike",
-    "analysed_class",
+    "analyzed_class",
     "chain_surrogate",
     "make_surrogate",
     "surrogate_class",
@@ -85,8 +85,8 @@ class SurrogateEntry:
 
 
 _SUM = "it sums a function of each label's own score, and a chain has no such sum over sequences"
-_PROJECTION = "the projection on distributions over sequences is not a dynamic programme"
-_GAME = "the game over distributions of sequences is not a dynamic programme"
+_PROJECTION = "the projection on distributions over sequences is not a dynamic program"
+_GAME = "the game over distributions of sequences is not a dynamic program"
 _NO_FORM = "its excess risk is not a divergence that the convex programs here can bound"
 
 _DECISIONS = "it is for decisions of one size; chains have the hinge"
@@ -147,8 +147,8 @@ def surrogate_class(surrogate: SurrogateLike) -> type[BaseSurrogate]:
     )
 
 
-def analysed_class(surrogate: SurrogateLike, decoding: str) -> type[BaseSurrogate]:
-    """The surrogate's class; one clear line if it or the decoding cannot be analysed."""
+def analyzed_class(surrogate: SurrogateLike, decoding: str) -> type[BaseSurrogate]:
+    """The surrogate's class; one clear line if it or the decoding cannot be analyzed."""
     cls = surrogate_class(surrogate)
     if decoding not in ("argmax", "bayes"):
         raise ValueError(f"decoding must be 'argmax' or 'bayes', got {decoding!r}")
@@ -165,7 +165,7 @@ def analysed_class(surrogate: SurrogateLike, decoding: str) -> type[BaseSurrogat
             "excess",
             "a calibration function",
             (why or "derive it from ABSurrogate or DistributionSurrogate")
-            + f"; analysed are {', '.join(n for n, e in SURROGATES.items() if e.analysable)}",
+            + f"; analyzed are {', '.join(n for n, e in SURROGATES.items() if e.analysable)}",
         )
     return cls
 

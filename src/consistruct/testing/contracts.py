@@ -67,7 +67,7 @@ def ensure_raises(
     try:
         action()
     except error as raised:
-        ensure(len(str(raised)) > 10, subject, contract, f"the message says nothing: {raised!s}")
+        ensure(len(str(raised)) > 10, subject, contract, f"the message states nothing: {raised!s}")
     except Exception as raised:
         ensure(False, subject, contract, f"raised {type(raised).__name__}: {raised}")
     else:

@@ -56,7 +56,7 @@ def check_loss(loss: Loss, *, random_state: int = 0) -> None:
         true_labels = loss.true_labels.enumerate(limit=loss.true_labels.size)
     check_label_set(loss.true_labels, random_state=random_state)
     L = _check_values(loss, predictions, true_labels)
-    _check_factorisation(loss, predictions, true_labels, L)
+    _check_factorization(loss, predictions, true_labels, L)
     check_structure(loss.score_space, random_state=random_state)
     _check_span(loss, L)
     _check_questions(loss, true_labels)
@@ -119,7 +119,7 @@ def _check_values(loss: Loss, predictions: LabelArray, true_labels: LabelArray) 
     return L
 
 
-def _check_factorisation(
+def _check_factorization(
     loss: Loss, predictions: LabelArray, true_labels: LabelArray, L: FloatArray
 ) -> None:
     given, offset = loss.target(true_labels), loss.offset(true_labels)
@@ -192,34 +192,34 @@ def _check_span(loss: Loss, L: FloatArray) -> None:
 def _check_claims(
     loss: Loss, predictions: LabelArray, true_labels: LabelArray, L: FloatArray
 ) -> None:
-    """Formulas are chosen by what a loss says of its structure: it must be so."""
+    """Formulas are chosen by what a loss states of its structure: it must be so."""
     wrong = 1.0 - np.eye(*L.shape)
-    if loss.wrong_parts is not None:
-        T, n_states = loss.wrong_parts
+    if loss.hamming_shape is not None:
+        T, n_states = loss.hamming_shape
         shapes = loss.predictions.shape == loss.true_labels.shape == (T,)
         named = shapes and len(L) == n_states ** (T or 0)
-        ensure(named, loss, "wrong_parts names all parts and states")
+        ensure(named, loss, "hamming_shape names all parts and states")
         share = (predictions[:, None] != true_labels[None]).mean(axis=2)
-        ensure_close(L, share, loss, "wrong_parts: the loss is the share of wrong parts")
+        ensure_close(L, share, loss, "hamming_shape: the loss is the share of wrong parts")
     if loss.block_mixture is not None:
         partition, eta = loss.block_mixture
         blocks = partition.block_of(np.arange(len(L)))
         mixed = eta * wrong + (1.0 - eta) * (blocks[:, None] != blocks)
         ensure_close(L, mixed, loss, "block_mixture: the loss is η·(0-1) + (1−η)·block")
-    if loss.mistakes_cost_one:
-        ensure_close(L, wrong, loss, "mistakes_cost_one: the loss is the 0-1 loss")
-    if loss.truths_are_costs:
+    if loss.is_zero_one:
+        ensure_close(L, wrong, loss, "is_zero_one: the loss is the 0-1 loss")
+    if loss.takes_cost_vectors:
         ensure_close(
-            L, true_labels.T, loss, "truths_are_costs: a true label is the column of its losses"
+            L, true_labels.T, loss, "takes_cost_vectors: a true label is the column of its losses"
         )
-    if loss.no_answer is not None:
-        ensure(0 <= loss.no_answer < len(L), loss, "no_answer is a prediction")
+    if loss.abstain_index is not None:
+        ensure(0 <= loss.abstain_index < len(L), loss, "abstain_index is a prediction")
 
 
 def _check_bayes(
     loss: Loss, true_labels: LabelArray, L: FloatArray, rng: np.random.Generator
 ) -> None:
-    """decode(−E_q u_y) minimises the expected loss under any distribution q of the true labels."""
+    """decode(−E_q u_y) minimizes the expected loss under any distribution q of the true labels."""
     distributions = rng.dirichlet(np.full(len(true_labels), 0.5), size=N_DISTRIBUTIONS)
     decision = loss.score_space.decode(-distributions @ dense_target(loss.target(true_labels)))
     risks = distributions @ L.T
@@ -299,7 +299,7 @@ def check_huge_loss(loss: Loss, *, random_state: int = 0) -> None:
         space = loss.score_space
         small = space.width <= SMALL_WIDTH
     except TooManyLabelsError:
-        return  # the span itself needs the matrix, and says so
+        return  # the span itself needs the matrix, and states it
     pred = loss.predictions.sample(N_SAMPLES, rng)
     if not small:
         _check_refusals(loss, space, pred)

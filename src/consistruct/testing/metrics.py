@@ -20,7 +20,7 @@ def check_metric(metric: Metric, *, seed: int = 0) -> None:
     """Raise AssertionError unless the metric keeps its contracts.
 
     Its gradient is the slope of its value; counts and shares give the same value; values lie in
-    the range, with the top for perfect predictions; what `kind` says of mixtures of two rules
+    the range, with the top for perfect predictions; what `kind` states of mixtures of two rules
     holds; and costs are non-negative with a least one of 0 for every true label.
 
     Examples
@@ -91,12 +91,12 @@ def _check_kind(metric: Metric, confusion: FloatArray, rng: np.random.Generator)
         between = metric.value((1 - part) * confusion + part * other)
         chord = (1 - part) * ends[0] + part * ends[1]
         if metric.kind == "linear":
-            ensure(abs(between - chord) <= 1e-9, metric, "said to be linear and is not")
+            ensure(abs(between - chord) <= 1e-9, metric, "stated to be linear and is not")
         if metric.kind == "concave":
-            ensure(between >= chord - 1e-9, metric, "said to be concave and is not")
+            ensure(between >= chord - 1e-9, metric, "stated to be concave and is not")
         if metric.kind == "ratio":
             inside = min(ends) - 1e-9 <= between <= max(ends) + 1e-9
-            ensure(inside, metric, "said to be a ratio, but a mixture lies outside both ends")
+            ensure(inside, metric, "stated to be a ratio, but a mixture lies outside both ends")
     if metric.kind in ("linear", "concave"):
         slope, constant = metric.majorant(confusion)
         bound = float(np.sum(slope * other)) + constant

@@ -14,7 +14,7 @@ from sklearn.exceptions import NotFittedError
 
 from consistruct.exceptions import CapabilityError
 from consistruct.learning.encoding.kinds import Examples, take_codes
-from consistruct.learning.models.base import LeftOut, TargetModel
+from consistruct.learning.models.base import OutOfFold, TargetModel
 from consistruct.learning.statistics import ClassProbabilities, Statistic
 from consistruct.structures import Ragged
 from consistruct.testing.contracts import ensure, ensure_close, ensure_raises, reports_errors
@@ -34,7 +34,7 @@ def check_target_model(
     settings: Mapping[str, Any] | None = None,
     same: tuple[str, ...] = ("n_jobs",),
     exact_weights: bool = True,
-    exact_left_out: bool = True,
+    exact_out_of_fold: bool = True,
     tolerance: float = 1e-8,
     random_state: int = 0,
 ) -> None:
@@ -57,9 +57,9 @@ def check_target_model(
     exact_weights : bool
         Whether a weight of two equals two copies of a row. False for methods whose random draws
         go by rows (bootstrap, stochastic gradients).
-    exact_left_out : bool
-        Whether a row's own label has no influence on its left-out estimate at all. False where
-        settings are chosen on the very same left-out rows.
+    exact_out_of_fold : bool
+        Whether a row's own label has no influence on its out-of-fold estimate at all. False where
+        settings are chosen on the very same out-of-fold rows.
     tolerance : float
         Relative to the largest estimate.
     random_state : int
@@ -84,7 +84,7 @@ def check_target_model(
     checks.forgetting()
     if exact_weights:
         checks.weights()
-    checks.left_out(exact_left_out)
+    checks.out_of_fold(exact_out_of_fold)
     if settings is not None:
         checks.settings(settings, same)
 
@@ -189,7 +189,7 @@ class _ModelChecks:
             CapabilityError,
             lambda: self.fitted.expected(self.examples.inputs),
             self.model,
-            "a model that only ranks says so",
+            "a model that only ranks states it",
         )
         self.ensure(self.fitted.decides, "a model that only ranks decides by itself")
         self.check_decisions(self.fitted.decisions(self.examples.inputs))
@@ -219,7 +219,7 @@ class _ModelChecks:
         alike = np.array_equal(flat(decided), flat(statistic.decode(expected)))
         self.ensure(
             alike or self.fitted.decides,
-            "decisions decode the estimates, unless the model says that it decides by itself",
+            "decisions decode the estimates, unless the model states that it decides by itself",
         )
 
     def check_form(self, expected: Any, n: int, contract: str) -> None:
@@ -292,25 +292,25 @@ class _ModelChecks:
 
     # --- rows left out ---
 
-    def left_out(self, exact: bool) -> None:
+    def out_of_fold(self, exact: bool) -> None:
         try:
-            left = self.fitted.left_out()
+            left = self.fitted.out_of_fold()
         except CapabilityError:
             return
-        self.ensure(isinstance(left, LeftOut), "left_out gives a LeftOut")
+        self.ensure(isinstance(left, OutOfFold), "out_of_fold gives a OutOfFold")
         n, rows = len(self.examples), np.asarray(left.rows)
         self.ensure(
-            rows.ndim == 1 and len(rows) > 0 and rows.dtype.kind == "i", "left_out numbers rows"
+            rows.ndim == 1 and len(rows) > 0 and rows.dtype.kind == "i", "out_of_fold numbers rows"
         )
         self.ensure(
             bool((np.diff(rows) > 0).all() and rows[0] >= 0 and rows[-1] < n),
             "rows left out are sorted numbers of training examples, each once",
         )
-        self.check_form(left.expected, len(rows), "left_out estimates each row that it names")
+        self.check_form(left.expected, len(rows), "out_of_fold estimates each row that it names")
         if exact:
-            self._really_left_out(left)
+            self._really_out_of_fold(left)
 
-    def _really_left_out(self, left: LeftOut) -> None:
+    def _really_out_of_fold(self, left: OutOfFold) -> None:
         """Another label of a row must not reach its own estimate, and must reach others'."""
         codes = self.examples.codes
         reached = False
@@ -321,25 +321,25 @@ class _ModelChecks:
             order = np.arange(len(self.examples))
             order[row] = other
             changed = self.fit(replace(self.examples, codes=take_codes(codes, order)))
-            found = changed.left_out()
+            found = changed.out_of_fold()
             self.ensure(np.array_equal(found.rows, left.rows), "labels do not move the folds")
             at = int(np.searchsorted(left.rows, row))
             self.close(
                 take_rows(found.expected, [at]),
                 take_rows(left.expected, [at]),
-                "a row's own label does not reach its held-out estimate",
+                "a row's own label does not reach its out-of-fold estimate",
             )
             reached |= not np.array_equal(flat(found.expected), flat(left.expected))
-        self.ensure(reached, "labels of other rows do reach a held-out estimate")
+        self.ensure(reached, "labels of other rows do reach a out-of-fold estimate")
 
     # --- settings ---
 
-    def answers(self, fitted: TargetModel) -> tuple[Any, ...]:
+    def results(self, fitted: TargetModel) -> tuple[Any, ...]:
         """All that an estimator takes from a model: estimates, left out ones too, decisions."""
         inputs = self.examples.inputs
         expected = flat(fitted.expected(inputs)) if fitted.estimates else np.zeros(0)
         try:
-            left = flat(fitted.left_out().expected)
+            left = flat(fitted.out_of_fold().expected)
         except CapabilityError:
             left = np.zeros(0)
         return expected, left, flat(fitted.decisions(inputs)), fitted.decides
@@ -354,15 +354,15 @@ class _ModelChecks:
                 repr(parameters[name]) != repr(value), "settings differ from the present ones", name
             )
             try:
-                found = self.answers(self.fit(**{name: value}))
+                found = self.results(self.fit(**{name: value}))
             except (ValueError, TypeError) as error:
                 self.ensure(
                     name not in same and "\n" not in str(error),
-                    "a setting that is not honoured is refused in one line",
+                    "a setting that is not honored is refused in one line",
                     f"{name}={value!r}: {error}",
                 )
                 continue
-            alike = all(map(np.array_equal, found, self.answers(self.fitted)))
+            alike = all(map(np.array_equal, found, self.results(self.fitted)))
             if name in same:
                 self.ensure(alike, "workers leave the estimates as they are", f"{name}={value!r}")
             else:

@@ -38,7 +38,7 @@ __all__ = ["check_huge_structure", "check_structure", "predictable_by_definition
 SPECTRUM_TOLERANCE = 1e-10  # eigenvalues below this share of the largest count as zero
 HUGE = 2**200
 N_SAMPLES = 6
-WELL_CONDITIONED = 1e8  # beyond it float64 leaves nothing of a centred kernel to compare
+WELL_CONDITIONED = 1e8  # beyond it float64 leaves nothing of a centered kernel to compare
 N_THETAS = 40  # score vectors of each check of `decode`
 N_DRAWS = 2000  # labels that `sample` draws
 LP_LABELS = 40  # predictable labels are decided one linear program each up to this many
@@ -56,7 +56,7 @@ def check_structure(
         With few labels, a few hundred at most.
     others : structures over the same labels and measure
         Spaces to map from (`coordinates`) and to correlate with (`cross_gram`), besides full
-        scores, the orthonormal basis, the centred space and the dense copy of F.
+        scores, the orthonormal basis, the centered space and the dense copy of F.
     random_state : int
     """
     check_member(space)
@@ -81,7 +81,7 @@ def check_structure(
 
 
 def _check_claims(space: Structure, F: FloatArray) -> None:
-    """Formulas are chosen by what a space says of its structure: it must be so."""
+    """Formulas are chosen by what a space states of its structure: it must be so."""
     if space.one_per_label:
         ensure_close(F, np.eye(len(F)), space, "one_per_label: F is the identity")
     if space.partition is not None:
@@ -93,7 +93,7 @@ def _check_claims(space: Structure, F: FloatArray) -> None:
         ensure_close(F, one_hot, space, "separate_states: one score per part and state")
     if space.linked_states is not None:
         one_hot = Chain(parts[0], space.linked_states).matrix(limit=len(F))
-        ensure_close(F, one_hot, space, "linked_states: parts, then neighbouring pairs")
+        ensure_close(F, one_hot, space, "linked_states: parts, then neighboring pairs")
 
 
 def _check_embedding(space: Structure, every: np.ndarray) -> FloatArray:
@@ -309,7 +309,7 @@ def _check_gram(
 def predictable_by_definition(F: FloatArray, labels: Sequence[int]) -> list[int]:
     """Labels c for which some θ has ⟨F_c−F_d, θ⟩ ≥ 1 for d < c and ≥ 0 for d > c.
 
-    By scaling θ, ≥ 1 says > 0: one feasibility program per label, with no bound on θ.
+    By scaling θ, ≥ 1 implies > 0: one feasibility program per label, with no bound on θ.
     """
     winners = []
     for c in labels:
@@ -337,9 +337,9 @@ def _check_predictable(space: Structure, F: FloatArray, rng: np.random.Generator
         space,
         "predictable lists `size` labels in order, None meaning all",
     )
-    asked = np.arange(len(F)) if len(F) <= LP_LABELS else rng.choice(len(F), LP_LABELS, False)
-    expected = predictable_by_definition(F, sorted(asked.tolist()))
-    found = sorted(set(asked.tolist()) & set(winners.tolist()))
+    requested = np.arange(len(F)) if len(F) <= LP_LABELS else rng.choice(len(F), LP_LABELS, False)
+    expected = predictable_by_definition(F, sorted(requested.tolist()))
+    found = sorted(set(requested.tolist()) & set(winners.tolist()))
     ensure(found == expected, space, "predictable is pred(F)", f"{found} instead of {expected}")
     return winners
 

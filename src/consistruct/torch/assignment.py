@@ -13,7 +13,7 @@ __all__ = ["best_partners"]
 
 
 def best_partners(scores: Tensor) -> Tensor:
-    """The permutation p of each (n, n) matrix that maximises Σ_i scores[i, p(i)], (B, n)."""
+    """The permutation p of each (n, n) matrix that maximizes Σ_i scores[i, p(i)], (B, n)."""
     rows, n, _ = scores.shape
     cost = -scores
     device, dtype = scores.device, scores.dtype

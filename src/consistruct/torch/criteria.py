@@ -60,8 +60,9 @@ class TaskLoss(nn.Module):
     -----
     Half precision is computed in float32, float64 in float64. Families of sizes (``Hamming(None,
     26)``, ``NDCG(None)``) take padded batches with a mask (B, T): input (B, T, s), or (B, n) with
-    one score per item. Of other losses a mask (B,) says which examples are there. Values of labels
-    are checked on the host only; on a GPU, as with PyTorch's criteria, nothing waits for a check.
+    one score per item. Of other losses a mask (B,) states which examples are there. Values of
+    labels are checked on the host only; on a GPU, as with PyTorch's criteria, nothing waits for a
+    check.
 
     Examples
     --------
@@ -245,7 +246,7 @@ class Decoder(nn.Module):
 
     Notes
     -----
-    Answers and ties are those of the NumPy decoders, but for linear assignment, whose ties may
+    Results and ties are those of the NumPy decoders, but for linear assignment, whose ties may
     differ. Losses judged by pairs are decoded exactly up to 14 items and refused above. It holds
     tensors only, so that `torch.export` takes a network with its decoder.
 
@@ -300,7 +301,7 @@ def preferred_surrogate(loss: Loss) -> str:
     """
     if isinstance(loss, FBeta):
         return "log" if 2**loss.T <= FEW_SETS else BY_MEMBER
-    if loss.wrong_parts is not None and loss.n_labels is not None:
+    if loss.hamming_shape is not None and loss.n_labels is not None:
         return "log"
     return "quadratic"
 
@@ -324,7 +325,7 @@ def _body(loss: Loss, surrogate: str, scores: Scores) -> Values | PartFamily | I
             raise ValueError("scores are fixed for padded batches; omit them")
         return family_of(loss, surrogate)
     if isinstance(scores, str):
-        if scores != "logits" or loss.wrong_parts is None or loss.wrong_parts[1] != 2:
+        if scores != "logits" or loss.hamming_shape is None or loss.hamming_shape[1] != 2:
             raise ValueError(
                 f"scores='logits' is for Hamming losses of two-state parts, got {scores!r} for "
                 f"{loss!r}"
@@ -345,7 +346,7 @@ def _body(loss: Loss, surrogate: str, scores: Scores) -> Values | PartFamily | I
     space = made.score_space
     if surrogate == "quadratic":
         return Quadratic(loss, space)
-    if loss.wrong_parts is not None and surrogate in MARGINS:
+    if loss.hamming_shape is not None and surrogate in MARGINS:
         if space.linked_states is not None:
             return Linked(loss, space, surrogate)
         if space.separate_states is not None:

@@ -247,7 +247,7 @@ class OrderedByPrecision(Ordered):
 
 @singledispatch
 def decoder_of(space: Structure) -> ScoreDecoder:
-    """The decoder of a score space as a module, the same answers as `space.decode`."""
+    """The decoder of a score space as a module, the same results as `space.decode`."""
     if (space.n_labels or 2**62) <= ENUMERATION_LIMIT:
         return Listed(space)
     raise CapabilityError(

@@ -22,8 +22,8 @@ class PartFamily(Constants):
         super().__init__()
         if surrogate not in ("quadratic", *MARGINS):
             raise _not_here(loss, surrogate, ("quadratic", *MARGINS))
-        assert loss.wrong_parts is not None
-        self.loss, self.s, self.surrogate = loss, loss.wrong_parts[1], surrogate
+        assert loss.hamming_shape is not None
+        self.loss, self.s, self.surrogate = loss, loss.hamming_shape[1], surrogate
 
     @property
     def width(self) -> int:
@@ -136,5 +136,5 @@ def _not_here(loss: Loss, surrogate: str, allowed: tuple[str, ...]) -> ValueErro
 
 def family_of(loss: Loss, surrogate: str) -> PartFamily | ItemFamily:
     """The padded form of a loss whose size is open."""
-    family = ItemFamily if loss.wrong_parts is None else PartFamily
+    family = ItemFamily if loss.hamming_shape is None else PartFamily
     return family(loss, surrogate)

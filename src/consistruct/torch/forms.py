@@ -106,7 +106,7 @@ class PairSigns(Form):
 
 
 class Matrices(Form):
-    """Permutation matrices: constant ones, and doubly centred ones divided by n − 1."""
+    """Permutation matrices: constant ones, and doubly centered ones divided by n − 1."""
 
     def __init__(self, n_items: int) -> None:
         super().__init__()
@@ -116,8 +116,8 @@ class Matrices(Form):
         n = self.n_items
         matrices = residual.unflatten(1, (n, n))
         mean = matrices.mean((1, 2), keepdim=True)
-        centred = matrices - matrices.mean(2, keepdim=True) - matrices.mean(1, keepdim=True) + mean
-        return n**2 * mean[:, 0, 0].square() + centred.square().sum((1, 2)) / max(n - 1, 1)
+        centered = matrices - matrices.mean(2, keepdim=True) - matrices.mean(1, keepdim=True) + mean
+        return n**2 * mean[:, 0, 0].square() + centered.square().sum((1, 2)) / max(n - 1, 1)
 
 
 class Rooted(Form):

@@ -62,7 +62,7 @@ class Head(nn.Module):
 
 
 def _units(task: TaskLoss, target: Tensor | None) -> tuple[Tensor, Tensor]:
-    """Mean and spread of the scores that labels ask for; 0 and 1 where scores are logarithms."""
+    """Mean and spread of the scores that labels request; 0 and 1 where scores are logarithms."""
     body = task.body
     if not isinstance(body, Quadratic) or body.loss.predictions.size is None:
         return torch.zeros(task.width), torch.ones(())

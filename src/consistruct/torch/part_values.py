@@ -182,7 +182,7 @@ class MemberLog(Values):
     def expected_target(self, theta: Tensor) -> Tensor:
         share = torch.softmax(self._labels(theta), 2)
         columns = [share[:, :, 1 : 1 + self.n_blocks].transpose(1, 2).flatten(1)]
-        if self.has_full:  # every label says it: their mean
+        if self.has_full:  # every label has it: their mean
             columns.append(share[:, :, -1].mean(1, keepdim=True))
         if self.has_empty:
             columns.append(self.loss.empty * torch.sigmoid(theta[:, -1:]))
@@ -192,7 +192,7 @@ class MemberLog(Values):
 
 def _sizes(loss: Loss) -> tuple[int, int]:
     """Number of parts, and of states of each."""
-    assert loss.wrong_parts is not None
-    T, n_states = loss.wrong_parts
+    assert loss.hamming_shape is not None
+    T, n_states = loss.hamming_shape
     assert T is not None
     return T, n_states

@@ -45,7 +45,7 @@ class _Grades(TrueLabels):
 
 
 class Gains(_Grades):
-    """L = 1 − Σ_i gain(y_i) d(σ(i)) / normaliser: an item is wanted by its share of the gains."""
+    """L = 1 − Σ_i gain(y_i) d(σ(i)) / normalizer: an item is wanted by its share of the gains."""
 
     loss: GainLoss
     by_item = True
@@ -223,7 +223,7 @@ class Partners(_Orders):
 
 
 class PairTrueLabels(TrueLabels):
-    """Orders and grades judged pair by pair: which item of each pair should come first."""
+    """Orders and grades compared pair by pair: which item of each pair should come first."""
 
     nothing = 0.0  # the loss where no pair counts
 

@@ -2,7 +2,7 @@
 
 Every part t that is entered by an edge is the matrix M_t(a, b) = e(a, b) + u_t(b); the first part
 is a matrix with equal rows u(b), an absent one the unit matrix. log Z is the log Σ exp of one row
-of their product. Plain tensor operations: autograd differentiates them as often as it is asked.
+of their product. Plain tensor operations: autograd differentiates them as often as needed.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Log space throughout, so that scores of ±1e4 and −inf are exact; messages are shifted to have
 maximum 0 at every step, so that float32 loses nothing in long sequences (the shifts add up in
-float64), and marginals are normalised where they stand.
+float64), and marginals are normalized where they stand.
 """
 
 from __future__ import annotations

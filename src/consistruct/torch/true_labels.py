@@ -1,4 +1,4 @@
-"""True labels of every loss on the device: the scores that they ask for, and their offsets.
+"""True labels of every loss on the device: the scores that they request, and their offsets.
 
 For each true label y the quadratic surrogate regresses scores on w_y = −u_y, minus the target of
 the loss, so that L(c, y) = offset(y) − ⟨F_c, w_y⟩. Everything is computed from the labels with
@@ -166,8 +166,8 @@ class States(TrueLabels):
 
     def __init__(self, loss: Loss) -> None:
         super().__init__(loss)
-        assert loss.wrong_parts is not None
-        self.T, self.n_states = loss.wrong_parts
+        assert loss.hamming_shape is not None
+        self.T, self.n_states = loss.hamming_shape
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -352,9 +352,9 @@ class Sum(TrueLabels):
 @singledispatch
 def true_labels_of(loss: Loss) -> TrueLabels:
     """True labels of a loss as a module, structured where its targets are; rankings add theirs."""
-    if loss.wrong_parts is not None:
+    if loss.hamming_shape is not None:
         return States(loss)
-    if loss.truths_are_costs:
+    if loss.takes_cost_vectors:
         return Costs(loss)
     if loss.true_labels.shape == ():
         return Table(loss)

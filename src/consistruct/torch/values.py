@@ -33,13 +33,13 @@ LISTED = ("logistic", "exponential", "square", "sparsemax", "linear-regret", *MA
 
 
 class Values(Constants):
-    """Required: `width`, `space`, `values`; `expected_target` where the minimiser tells it."""
+    """Required: `width`, `space`, `values`; `expected_target` where the minimizer tells it."""
 
     true_labels: TrueLabels
 
     @property
     def has_link(self) -> bool:
-        """Whether `expected_target` answers."""
+        """Whether `expected_target` returns values."""
         return True
 
     @property
@@ -115,7 +115,7 @@ class Quadratic(Values):
         self.padded = 0
         if not self.other:
             return
-        if space.linked_states is not None and loss.wrong_parts is not None:
+        if space.linked_states is not None and loss.hamming_shape is not None:
             self.padded = space.width - own.width
         else:
             every = np.eye(own.width)

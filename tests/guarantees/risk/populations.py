@@ -69,7 +69,7 @@ def model_and_rows(name: str) -> tuple[Any, np.ndarray, Any]:
 
 @dataclass(frozen=True)
 class Population:
-    """The ladders of all rows under one policy, and what the policy says of them."""
+    """The ladders of all rows under one policy, and what the policy states of them."""
 
     ladder: Ladder
     bounds: tuple[float, float]
@@ -87,10 +87,10 @@ class Population:
         answered = self.ladder.at(safety, self.ladder.answered)
         return float(losses[answered].mean()) if answered.any() else 0.0
 
-    def risks(self, draws: int, n: int, seed: int, **asked: Any) -> np.ndarray:
+    def risks(self, draws: int, n: int, seed: int, **requested: Any) -> np.ndarray:
         """True risk of the rule found on each of so many calibration sets; 0 where none is."""
         rng = np.random.default_rng(seed)
-        selective = asked.get("risk") == "selective"
+        selective = requested.get("risk") == "selective"
         found = np.zeros(draws)
         for number in range(draws):
             try:
@@ -101,7 +101,7 @@ class Population:
                     monotone=self.monotone,
                     two_values=self.two_values,
                     rng=rng,
-                    **asked,
+                    **requested,
                 )
             except RiskLevelError:
                 continue  # nothing is predicted, nothing is guaranteed

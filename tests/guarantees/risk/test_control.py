@@ -51,7 +51,7 @@ def test_what_is_predicted_counts_what_was_guaranteed(model):
     assert (steps.totals(ladder.losses)[place - 1] + 4.0) / 601 > 0.3
 
 
-def test_abstentions_are_none_and_both_risks_are_told(model):
+def test_abstentions_are_none_and_both_risks_are_reported(model):
     X, y = rows(600)
     safe = RiskControl(model, 0.2, policy="abstain").fit(X, y)
     answers = safe.predict(X)
@@ -121,7 +121,7 @@ def test_weights_keep_the_guarantee_where_rows_shift(model):
     X, y = rows(4000)
     weights = np.exp(1.2 * X[:, 0])  # other rows come more often
     shifted, y_true = rows(40000, seed=9)
-    shifted[:, 0] += 1.2  # the normal density times exp(1.2 x), normalised
+    shifted[:, 0] += 1.2  # the normal density times exp(1.2 x), normalized
     y_true = (shifted[:, 0] + 0.8 * np.random.default_rng(9).normal(size=40000) > 0).astype(int) + (
         shifted[:, 1] > 0.5
     )
@@ -149,7 +149,7 @@ def test_a_share_of_the_rows_is_kept_apart():
 
 
 @pytest.mark.parametrize("cv", [4, KFold(4, shuffle=True, random_state=0)])
-def test_cross_fitting_uses_all_rows_and_says_that_it_proves_less(cv):
+def test_cross_fitting_uses_all_rows_and_states_that_it_proves_less(cv):
     X, y = rows(400)
     safe = RiskControl(cs.TaskLossClassifier(COSTS, RIDGE), 0.4, cv=cv, random_state=0).fit(X, y)
     assert safe.guarantee_.n == 400

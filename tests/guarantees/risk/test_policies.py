@@ -9,7 +9,7 @@ import pytest
 
 import consistruct as cs
 from consistruct.guarantees.risk import RiskControl
-from consistruct.guarantees.risk.policies import POLICIES
+from consistruct.guarantees.risk.policies import POLICIES, default_policy
 from consistruct.guarantees.risk.policies.base import Options
 from consistruct.guarantees.risk.policies.class_sets import _greedy
 from consistruct.guarantees.risk.views import View
@@ -32,9 +32,9 @@ def test_every_loss_has_a_policy_and_auto_finds_one():
     for name in NAMES:
         estimator, X, y = model_and_rows(name)
         loss = estimator.loss_
-        assert loss.safer in POLICIES
+        assert default_policy(loss) in POLICIES
         control = RiskControl(estimator, 0.9 * loss.max_value, max_loss=10 * loss.max_value)
-        assert control.fit(X[:300], y[:300]).policy_ == loss.safer
+        assert control.fit(X[:300], y[:300]).policy_ == default_policy(loss)
     assert {policy for _, policy in SERVED} == set(POLICIES)
 
 

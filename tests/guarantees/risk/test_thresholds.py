@@ -47,9 +47,9 @@ def test_sums_over_rows_are_those_of_single_rows():
         assert ladder.at(safety).sum() == pytest.approx(total)
 
 
-def test_monotonised_losses_are_the_worst_of_all_safer_rungs():
+def test_monotonized_losses_are_the_worst_of_all_safer_rungs():
     ladder = random_ladder(30, 3, np.random.default_rng(1), monotone=False)
-    for row, found in enumerate(ladder.monotonised().losses):
+    for row, found in enumerate(ladder.monotonized().losses):
         assert found.tolist() == [max(ladder.losses[row, rung:]) for rung in range(4)]
 
 
@@ -179,7 +179,7 @@ def test_too_few_rows_say_how_many_it_takes():
 
 
 @pytest.mark.parametrize(
-    ("asked", "message"),
+    ("requested", "message"),
     [
         ({"method": "magic"}, "must be one of"),
         ({"risk": "selective", "confidence": None}, "pass confidence=0.9"),
@@ -190,10 +190,10 @@ def test_too_few_rows_say_how_many_it_takes():
         ({"method": "hoeffding-bentkus", "weighted": True}, "weighted rows"),
     ],
 )
-def test_methods_that_prove_nothing_are_refused(asked, message):
+def test_methods_that_prove_nothing_are_refused(requested, message):
     settings = {"method": "auto", "monotone": True, "risk": "marginal", "confidence": None}
     with pytest.raises(ValueError, match=message):
-        choose_method(**(settings | asked))
+        choose_method(**(settings | requested))
 
 
 # --- the guarantee where everything is known exactly ---

@@ -1,4 +1,4 @@
-"""Costs: fits by closed form, chosen by left-out regret with counted calls of the oracle."""
+"""Costs: fits by closed form, chosen by out-of-fold regret with counted calls of the oracle."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def data(n=240, degree=5, seed=0, noise=0.5, additive=False):
 LOSS = Decision(GridPath(3, 3))
 
 
-def test_weighted_fit_is_least_squares_with_exact_left_out_rows():
-    """Against one weighted normal equation per left-out row."""
+def test_weighted_fit_is_least_squares_with_exact_out_of_fold_rows():
+    """Against one weighted normal equation per out-of-fold row."""
     rng = np.random.default_rng(0)
     features, targets = rng.normal(size=(30, 4)), rng.normal(size=(30, 3))
-    weight, judge = rng.uniform(0.2, 3, 30), rng.uniform(0.2, 3, 30)
-    fit = fit_weighted(features, targets, weight, judge)
+    weight, criterion = rng.uniform(0.2, 3, 30), rng.uniform(0.2, 3, 30)
+    fit = fit_weighted(features, targets, weight, criterion)
 
     def solve(rows):
         A = np.column_stack([features[rows], np.ones(len(rows))])
@@ -49,10 +49,10 @@ def test_weighted_fit_is_least_squares_with_exact_left_out_rows():
     for row in (0, 7, 29):
         without = solve(np.delete(every, row))
         np.testing.assert_allclose(
-            fit.left_out[row], np.append(features[row], 1) @ without, atol=1e-9
+            fit.out_of_fold[row], np.append(features[row], 1) @ without, atol=1e-9
         )
-    gaps = ((fit.left_out - targets) ** 2).sum(axis=1)
-    assert fit.squares == pytest.approx(np.average(gaps, weights=judge))
+    gaps = ((fit.out_of_fold - targets) ** 2).sum(axis=1)
+    assert fit.squares == pytest.approx(np.average(gaps, weights=criterion))
     parts = [(features[i::3], targets[i::3], weight[i::3]) for i in range(3)]
     coef, intercept = solve_in_parts(parts, fit.alpha)
     np.testing.assert_allclose(coef, fit.coef, atol=1e-9)
@@ -77,9 +77,9 @@ def test_logarithms_give_expected_costs_under_multiplicative_noise():
     noise = rng.uniform([0.2, 0.9], [1.0, 1.1], size=(4000, 2))
     costs = -np.exp(X) * noise
     fitted = fit_weighted(X, np.log(-costs), np.ones(4000), np.ones(4000))
-    link = Logarithm.of(costs, fitted.left_out, np.ones(4000))
+    link = Logarithm.of(costs, fitted.out_of_fold, np.ones(4000))
     expected = -np.exp(X) * [0.6, 1.0]
-    np.testing.assert_allclose(link.back(fitted.left_out), expected, rtol=0.05)
+    np.testing.assert_allclose(link.back(fitted.out_of_fold), expected, rtol=0.05)
     assert Logarithm.fits(costs)
     assert not Logarithm.fits(np.array([[1.0, -1.0]]))
     assert not Logarithm.fits(np.array([[1.0, 0.0]]))
@@ -110,7 +110,7 @@ def test_default_model_beats_least_squares_and_counts_its_calls():
     assert [entry["weight"] for entry in model.portfolio_].count(1.0) == 1
     decisions = model.predict(X[test])
     assert LOSS.solver.feasible(decisions).all()
-    left = model.model_.left_out()
+    left = model.model_.out_of_fold()
     assert left.expected.shape == (300, 12)
     costs = model.expected_target(X[test])
     np.testing.assert_array_equal(decisions, GridPath(3, 3)(costs))
@@ -118,7 +118,7 @@ def test_default_model_beats_least_squares_and_counts_its_calls():
 
 @pytest.mark.parametrize("additive", [False, True])
 def test_power_follows_the_noise(additive):
-    """Multiplicative noise asks for weights, additive noise for none; means over a few draws."""
+    """Multiplicative noise needs weights, additive noise none; means over a few draws."""
     error = {0.0: 0.0, 2.0: 0.0}
     for seed in range(6):
         rng = np.random.default_rng(seed)
@@ -133,7 +133,7 @@ def test_power_follows_the_noise(additive):
     assert (error[0.0] < error[2.0]) == additive
 
 
-def test_few_rows_are_judged_with_a_slow_oracle_and_none_on_request():
+def test_few_rows_are_compared_with_a_slow_oracle_and_none_on_request():
     X, C, _ = data()
     slow = Decision(lambda costs: GridPath(3, 3)._solve(costs), 12)
     model = cs.StructuredPredictor(slow, random_state=0).fit(X, C)
@@ -163,14 +163,14 @@ def test_no_other_model_calls_the_oracle_to_fit(model):
     assert calls.n == 0  # counted inside the block only
 
 
-def test_values_are_maximised():
+def test_values_are_maximized():
     X, C, mean = data()
     loss = Decision(Knapsack(np.arange(1, 13), 20), sense="max")
     model = cs.StructuredPredictor(loss, random_state=0).fit(X, C)
     chosen = model.predict(X)
     random_sets = loss.predictions.sample(len(X), np.random.default_rng(0))
     assert (chosen * mean).sum() > 1.3 * (random_sets * mean).sum()
-    # ū is minimised: minus the values
+    # ū is minimized: minus the values
     np.testing.assert_array_equal(chosen, loss.solver(model.expected_target(X)))
 
 
@@ -201,7 +201,7 @@ def test_large_tables_are_solved_in_parts(monkeypatch):
     assert weighted.fit(X, C).predict(X[:2]).shape == (2, 12)
 
 
-def test_sample_weights_are_honoured():
+def test_sample_weights_are_honored():
     X, C, _ = data(200, 1, noise=0.1)
     wrong = C.copy()
     wrong[:100] = C[:100][:, ::-1] * 5

@@ -70,12 +70,12 @@ def test_fit_predict_evaluate_and_report_on_the_command_line(tmp_path):
     predicted = run("predict", model, table, "--json")
     decisions = np.array(json.loads(predicted.stdout)["predictions"])
     assert GridPath(2, 2).feasible(decisions).all()
-    judged = json.loads(run("evaluate", model, table, "--json").stdout)
+    evaluated = json.loads(run("evaluate", model, table, "--json").stdout)
     regret = cs.metrics.regret(C, decisions, loss="path:2x2")
-    assert judged["mean_loss"] == pytest.approx(regret.mean())
-    told = run("report", model, table, "--train", table)
-    assert told.exit_code == 0, told.output
-    assert "the oracle" in told.stdout
+    assert evaluated["mean_loss"] == pytest.approx(regret.mean())
+    reported = run("report", model, table, "--train", table)
+    assert reported.exit_code == 0, reported.output
+    assert "the oracle" in reported.stdout
 
 
 def test_analysis_by_the_diameter_and_by_counting():
@@ -87,8 +87,8 @@ def test_analysis_by_the_diameter_and_by_counting():
     assert counted.scores.n_decisions == 70
     result = run("analyze", "path:5x5", "--points", "3", "--json")
     assert result.exit_code == 0, result.output
-    told = json.loads(result.stdout)
-    assert (told["effective_classes"], told["n_labels"]) == (8.0, "70")
+    reported = json.loads(result.stdout)
+    assert (reported["effective_classes"], reported["n_labels"]) == (8.0, "70")
     assert run("plan", "path:3x3").exit_code == 0
     for arguments in (("path:5x5", "--scores", "chain"), ("tsp:5", "--scores", "uniform")):
         wrong = run("analyze", *arguments)

@@ -18,7 +18,7 @@ def short(loss):
 
 
 def cells(n=200, seed=0):
-    """Inputs (n, 2): the number of a cell, and a column that says nothing."""
+    """Inputs (n, 2): the number of a cell, and a column that carries no information."""
     rng = np.random.default_rng(seed)
     cell = np.concatenate([np.arange(N_CELLS), rng.integers(0, N_CELLS, n - N_CELLS)])
     return np.column_stack([cell, np.zeros(n)]).astype(np.float64)

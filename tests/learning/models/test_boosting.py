@@ -58,7 +58,7 @@ def test_best_split_is_that_of_a_plain_search(seed: int) -> None:
     rng = np.random.default_rng(seed)
     d, n, c = 4, 60, 1 + seed % 3
     codes = rng.integers(0, 6, size=(d, n)).astype(np.uint8)
-    codes[1] = 2  # says nothing
+    codes[1] = 2  # carries no information
     categorical = np.array([False, False, True, seed % 2 == 0])
     gradients, weight = rng.normal(size=(n, c)), rng.uniform(0.5, 2.0, size=n)
     nodes = rng.integers(0, 4, size=n)
@@ -70,11 +70,11 @@ def test_best_split_is_that_of_a_plain_search(seed: int) -> None:
 
 
 def split_of(
-    codes: Any, flags: Any, columns: Any, nodes: Any, n: int, down: Any, weight: Any, l2: float
+    codes: Any, flags: Any, columns: Any, nodes: Any, n: int, gradient: Any, weight: Any, l2: float
 ) -> Any:
     """The best split of a level, with weights and gradients packed as `grow` packs them."""
     tops = codes.max(axis=1).astype(np.int64)
-    words, units = _packed(down, weight)
+    words, units = _packed(gradient, weight)
     kept = nodes.astype(np.uint16)
     return _kernels.best_split(codes, tops, flags, columns, kept, n, words, units, l2)
 
@@ -90,43 +90,43 @@ def test_rows_without_a_gain_are_not_split() -> None:
 @pytest.mark.parametrize("c", [1, 2, 3, 4])
 def test_sums_of_words_are_sums_of_weights_and_gradients(c: int) -> None:
     rng = rng_of(c)
-    down, weight = rng.normal(size=(20_000, c)) * 10.0 ** np.arange(c), rng.random(20_000)
-    down[:, 0] = -np.abs(down[:, 0])  # as large a sum as there can be, below zero
-    words, units = _packed(down, weight)
+    gradient, weight = rng.normal(size=(20_000, c)) * 10.0 ** np.arange(c), rng.random(20_000)
+    gradient[:, 0] = -np.abs(gradient[:, 0])  # as large a sum as there can be, below zero
+    words, units = _packed(gradient, weight)
     assert words.shape == (20_000, c // 2 + 1)
     found = np.zeros(c + 1)
     for place, word in enumerate(words.sum(axis=0)):
         _kernels.unpack(word, place, units, found)
-    expected = np.concatenate([[weight.sum()], down.sum(axis=0)])
+    expected = np.concatenate([[weight.sum()], gradient.sum(axis=0)])
     # each number is right to half a unit
     assert (np.abs(found - expected) <= 0.5 * len(words) * units).all()
-    assert (units[1:] <= 1e-4 * np.abs(down).max(axis=0)).all()
+    assert (units[1:] <= 1e-4 * np.abs(gradient).max(axis=0)).all()
 
 
 def test_drawn_rows_tell_the_sums_of_all() -> None:
     rng = rng_of(0)
     n, share = 5000, 0.2
-    down = rng.normal(size=(n, 2)) * np.exp(2.0 * rng.normal(size=(n, 1)))
+    gradient = rng.normal(size=(n, 2)) * np.exp(2.0 * rng.normal(size=(n, 1)))
     weight = rng.uniform(0.5, 2.0, size=n)
     drawing = _Drawing(weight, share)
     sizes, sums = [], []
     for _ in range(400):
-        rows, gradients, weights = drawing.draw(down, rng)
+        rows, gradients, weights = drawing.draw(gradient, rng)
         assert rows is not None
         assert len(np.unique(rows)) == len(rows)
         sizes.append(len(rows))
         sums.append([*gradients.sum(axis=0), weights.sum()])
     assert np.mean(sizes) == pytest.approx(share * n, rel=0.01)
     means, errors = np.mean(sums, axis=0), np.std(sums, axis=0) / 20
-    exact = np.array([*down.sum(axis=0), weight.sum()])
+    exact = np.array([*gradient.sum(axis=0), weight.sum()])
     assert (np.abs(means - exact) < 4 * errors).all()
     # rows of equal chances would tell them worse: variance (1/share - 1)·Σ‖g‖²
-    plain = np.sqrt((1 / share - 1) * (down**2).sum(axis=0))
+    plain = np.sqrt((1 / share - 1) * (gradient**2).sum(axis=0))
     assert (np.std(sums, axis=0)[:2] < 0.6 * plain).all()
 
 
 @pytest.mark.parametrize("share", [0.1, 0.6, 0.99])
-def test_unit_of_the_chances_gives_as_many_rows_as_asked_for(share: float) -> None:
+def test_unit_of_the_chances_gives_as_many_rows_as_requested(share: float) -> None:
     sizes = np.exp(2.0 * rng_of(0).normal(size=300))
     unit = _unit(sizes, share * 300)
     assert np.minimum(1.0, sizes / unit).sum() == pytest.approx(share * 300)
@@ -137,8 +137,8 @@ def test_gradients_are_those_of_the_log_loss(k: int) -> None:
     rng = np.random.default_rng(k)
     rows = ClassRows(rng.integers(0, k, size=6), k, rng.uniform(1.0, 2.0, size=6))
     scores = rng.normal(size=(6, rows.n_scores))
-    down, bend = np.empty_like(scores), np.empty_like(scores)
-    rows.gradients(scores, down, bend)
+    gradient, hessian = np.empty_like(scores), np.empty_like(scores)
+    rows.gradients(scores, gradient, hessian)
     total, step = rows.weight.sum(), 1e-4
     for i in range(6):
         for j in range(rows.n_scores):
@@ -146,9 +146,9 @@ def test_gradients_are_those_of_the_log_loss(k: int) -> None:
             moved[0][i, j] += step
             moved[1][i, j] -= step
             above, below = (rows.mean(one) * total for one in moved)
-            assert down[i, j] == pytest.approx(-(above - below) / (2 * step), abs=1e-6)
+            assert gradient[i, j] == pytest.approx(-(above - below) / (2 * step), abs=1e-6)
             middle = rows.mean(scores) * total
-            assert bend[i, j] == pytest.approx((above - 2 * middle + below) / step**2, abs=1e-4)
+            assert hessian[i, j] == pytest.approx((above - 2 * middle + below) / step**2, abs=1e-4)
 
 
 def test_one_tree_of_squares_is_the_mean_of_its_leaf() -> None:
@@ -160,7 +160,10 @@ def test_one_tree_of_squares_is_the_mean_of_its_leaf() -> None:
     model = Boosting(1, column_share=1.0, validation_fraction=0.0, **settings)
     model.fit(X, codes, statistic, rng=rng)
     assert np.allclose(model.expected(X), dense_target(statistic.values(codes)), atol=1e-6)
-    assert sorted(model.trees_.columns[0].tolist()) == [0, 1]  # the third column says nothing
+    assert sorted(model.trees_.columns[0].tolist()) == [
+        0,
+        1,
+    ]  # the third column carries no information
 
 
 def test_predictions_are_the_sum_of_leaves_found_one_by_one() -> None:
@@ -250,7 +253,7 @@ def test_threads_change_nothing() -> None:
     assert np.array_equal(one, two)
 
 
-def test_more_classes_than_directions_of_the_search_are_learnt() -> None:
+def test_more_classes_than_directions_of_the_search_are_learned() -> None:
     X, y = load_digits(return_X_y=True)
     model = cs.TaskLossClassifier(model=Boosting(150, learning_rate=0.2), random_state=0)
     model.fit(X[::2], y[::2])
@@ -310,14 +313,14 @@ def test_tables_with_words_gaps_and_dates() -> None:
     frame = pd.DataFrame(
         {
             "x": np.where(rng.random(n) < 0.2, np.nan, rng.normal(size=n)),
-            "colour": rng.choice(["red", "green", "blue"], size=n),
+            "color": rng.choice(["red", "green", "blue"], size=n),
             "day": pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 99, n), "D"),
         }
     )
-    y = np.where(frame["colour"] == "green", "yes", "no")
+    y = np.where(frame["color"] == "green", "yes", "no")
     model = cs.TaskLossClassifier(model="boosting", random_state=0).fit(frame[:300], y[:300])
     assert (model.predict(frame[300:]) == y[300:]).all()
-    unknown = frame[300:305].assign(colour="violet")
+    unknown = frame[300:305].assign(color="violet")
     assert set(model.predict(unknown)) <= {"yes", "no"}
 
 

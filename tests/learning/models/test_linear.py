@@ -57,7 +57,7 @@ def cells(loss: Any, n: int = 240, seed: int = 0) -> tuple[np.ndarray, np.ndarra
 @pytest.mark.parametrize("name", [n for n in TRAINABLE if SURROGATES[n].cls(COSTS).has_link])
 @pytest.mark.parametrize("loss", [ZeroOne(3), COSTS, Ordinal(3, 2.0)], ids=repr)
 def test_links_lead_to_the_mean_in_each_cell(name: str, loss: Any) -> None:
-    """Without a penalty and with free scores the minimiser tells the mean target, by its link."""
+    """Without a penalty and with free scores the minimizer tells the mean target, by its link."""
     inputs, true = cells(loss)
     model = Linear(name, alpha=0.0, fit_intercept=False, solver=LBFGS(tol=1e-9)).fit(
         inputs, true, ClassProbabilities(loss), rng=rng()
@@ -134,7 +134,7 @@ def test_probabilities_serve_another_loss() -> None:
     np.testing.assert_array_equal(model.predict(X), direct.predict(X))
 
 
-def test_features_and_standardised_inputs() -> None:
+def test_features_and_standardized_inputs() -> None:
     scaled = StandardScaler().fit_transform(X)
     np.testing.assert_allclose(
         fitted(alpha=0.1, standardize=True).expected(X),

@@ -81,14 +81,14 @@ def test_a_full_tree_finds_the_mean_of_every_cell(loss, joint):
 
 
 @pytest.mark.parametrize("loss", REFUSED, ids=short)
-def test_what_cannot_be_asked_names_regressor(loss):
+def test_what_cannot_be_requested_names_regressor(loss):
     with pytest.raises(CapabilityError, match=r"Probabilities needs .*; use Regressor") as error:
         fitted(DecisionTreeClassifier(), cells(40), codes_of(loss, 40), loss)
     assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize("loss", MEMBERS, ids=short)
-def test_groups_settle_the_target_with_few_answers(loss):
+def test_groups_decide_the_target_with_few_answers(loss):
     groups = loss.target_groups()
     if groups is None:
         return
@@ -98,7 +98,7 @@ def test_groups_settle_the_target_with_few_answers(loss):
     values = dense_target(loss.target(codes))
     rest = np.setdiff1d(np.arange(values.shape[1]), columns)
     assert (np.ptp(values[:, rest], axis=0) == 0).all()
-    if not isinstance(loss, PartialLabels):  # its single true labels are asked, checked above
+    if not isinstance(loss, PartialLabels):  # its single true labels are requested, checked above
         limit = max(loss.true_labels.shape[0] + 1, getattr(loss, "n_states", 2))
         for group in groups:
             assert len(np.unique(values[:, group], axis=0)) <= limit
@@ -176,7 +176,7 @@ def test_classifiers_of_many_kinds(estimator, loss):
     [RandomForestClassifier(5), KNeighborsClassifier(3), MultiOutputClassifier(GaussianNB())],
     ids=lambda e: type(e).__name__,
 )
-def test_several_questions_are_asked_at_once_where_possible(estimator):
+def test_several_questions_are_requested_at_once_where_possible(estimator):
     X, codes = np.random.default_rng(0).random((60, 3)), codes_of(Hamming(3, 4), 60)
     codes[:, 1] = 2  # nothing to ask
     model = fitted(estimator, X, codes, Hamming(3, 4))
@@ -195,7 +195,7 @@ def test_one_classifier_per_part_is_the_same_as_by_hand():
     np.testing.assert_allclose(model.expected(X), -np.hstack(by_hand) / 3, atol=1e-15)
 
 
-def test_fbeta_asks_for_member_and_size():
+def test_fbeta_requests_member_and_size():
     loss = FBeta(3)
     X, codes = cells(), codes_of(loss)
     model = fitted(DecisionTreeClassifier(), X, codes, loss)

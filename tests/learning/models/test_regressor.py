@@ -245,12 +245,12 @@ def check_weights_are_repetitions(estimator):
 
 def test_weights_where_none_are_taken():
     X, codes, statistic = cells(30), codes_of(Hamming(2), 30), TargetValues(Hamming(2))
-    neighbours = make_pipeline(StandardScaler(), KNeighborsRegressor(3))
-    uniform = fitted(neighbours, X, codes, statistic, sample_weight=np.full(30, 2.0))
-    plain = fitted(neighbours, X, codes, statistic)
+    neighbors = make_pipeline(StandardScaler(), KNeighborsRegressor(3))
+    uniform = fitted(neighbors, X, codes, statistic, sample_weight=np.full(30, 2.0))
+    plain = fitted(neighbors, X, codes, statistic)
     np.testing.assert_array_equal(uniform.expected(X), plain.expected(X))
     with pytest.raises(CapabilityError, match=r"KNeighborsRegressor.*omit sample_weight"):
-        fitted(neighbours, X, codes, statistic, sample_weight=np.arange(1.0, 31.0))
+        fitted(neighbors, X, codes, statistic, sample_weight=np.arange(1.0, 31.0))
 
 
 # --- inputs as users hold them ------------------------------------------------------------------
@@ -285,7 +285,7 @@ def test_frames_with_categories_and_gaps_reach_the_regressor():
         (GridSearchCV(HistGradientBoostingRegressor(), {}), True),
     ],
 )
-def test_missing_values_are_welcome_where_the_regressor_says_so(estimator, missing):
+def test_missing_values_are_welcome_where_the_regressor_states_so(estimator, missing):
     assert Regressor(estimator).takes_missing is missing
 
 

@@ -10,7 +10,7 @@ import pytest
 from sklearn.datasets import load_iris
 from sklearn.preprocessing import StandardScaler
 
-from consistruct._validation import refuse_idle
+from consistruct._validation import check_unused_params
 from consistruct.learning.encoding.sequences import TokenStates
 from consistruct.learning.encoding.tokens import PackedTokens
 from consistruct.learning.models.chain.model import Chain
@@ -133,6 +133,6 @@ def test_every_setting_is_in_the_table() -> None:
 
 
 def test_objects_as_settings_are_compared_safely() -> None:
-    refuse_idle(Linear(features=StandardScaler()), "nothing", False, ())
+    check_unused_params(Linear(features=StandardScaler()), "nothing", False, ())
     with pytest.raises(ValueError, match="solver='sgd' has an effect only with a test"):
-        refuse_idle(Linear(solver="sgd"), "a test", False, ("solver",))
+        check_unused_params(Linear(solver="sgd"), "a test", False, ("solver",))

@@ -1,4 +1,4 @@
-"""Stack: left-out rows are left out, weights are what a search of one's own finds."""
+"""Stack: out-of-fold rows are left out, weights are what a search of one's own finds."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def data():
 
 
 def sharpened(left, y, *others):
-    """The power and floor of least left-out log loss, if that gains 2 %, row by row and by hand."""
+    """Power and floor of least out-of-fold log loss, if that gains 2 %, row by row and by hand."""
     k = left.shape[1]
     rows = np.arange(len(y))
     found = {}
@@ -60,7 +60,7 @@ def sharpened(left, y, *others):
     return tuple(part / part.sum(axis=1, keepdims=True) for part in changed)
 
 
-def left_out_by_hand(model, X, y, splits):
+def out_of_fold_by_hand(model, X, y, splits):
     values = np.empty((len(y), 3))
     for fit, out in splits:
         values[out] = clone(model.estimator).fit(X[fit], y[fit]).predict_proba(X[out])
@@ -72,26 +72,26 @@ def fitted(data, model, **settings):
     return cs.TaskLossClassifier(COSTS, model, random_state=0, **settings).fit(X, y)
 
 
-def test_left_out_rows_were_not_seen(data):
+def test_out_of_fold_rows_were_not_seen(data):
     X, y = data
     splits = list(KFold(4, shuffle=True, random_state=3).split(X))
     est = fitted(data, Stack([LOGISTIC, TREE], cv=splits, combine="mean"))
     shares = [entry["weight"] for entry in est.portfolio_]
-    left = est.model_.left_out()
+    left = est.model_.out_of_fold()
     assert left.rows.tolist() == list(range(len(y)))
     expected = sum(
-        share * sharpened(left_out_by_hand(model, X, y, splits), y)[0]
+        share * sharpened(out_of_fold_by_hand(model, X, y, splits), y)[0]
         for share, model in zip(shares, (LOGISTIC, TREE), strict=True)
     )
     np.testing.assert_allclose(left.expected, expected, rtol=1e-7, atol=1e-9)
 
 
-def test_weights_minimise_log_loss_times_root_of_costs(data):
+def test_weights_minimize_log_loss_times_root_of_costs(data):
     """No average of the two on a fine grid is much better than the one that was found."""
     X, y = data
     splits = list(KFold(4, shuffle=True, random_state=3).split(X))
     estimates = [
-        sharpened(left_out_by_hand(model, X, y, splits), y)[0] for model in (LOGISTIC, TREE)
+        sharpened(out_of_fold_by_hand(model, X, y, splits), y)[0] for model in (LOGISTIC, TREE)
     ]
 
     def criterion(share):
@@ -117,7 +117,7 @@ def test_members_are_fitted_on_all_rows(data):
     assert best["status"] == "used"
     model = (LOGISTIC, TREE)[est.portfolio_.index(best)]
     expected = clone(model.estimator).fit(X, y).predict_proba(X)
-    _, expected = sharpened(left_out_by_hand(model, X, y, splits), y, expected)
+    _, expected = sharpened(out_of_fold_by_hand(model, X, y, splits), y, expected)
     np.testing.assert_allclose(est.model_.expected(X), expected, atol=1e-9)
 
 
@@ -154,14 +154,14 @@ def test_probabilities_are_averaged_by_their_logarithms_where_that_is_better(dat
         np.testing.assert_allclose(stack.expected(X), by_hand, atol=1e-12)
 
     def criterion(est):
-        left = est.model_.left_out().expected
+        left = est.model_.out_of_fold().expected
         log = -np.log(np.maximum(left[np.arange(len(y)), y], 1e-4)).mean()
         costs = MATRIX[(left @ MATRIX.T).argmin(axis=1), y].mean()
         return log * np.sqrt(costs + 1e-3 * 9 / np.sqrt(len(y)))
 
     better = min(("mean", "geometric"), key=lambda way: criterion(found[way]))
     assert found["average"].model_.combine_ == better
-    again = found["geometric"].model_.settled()
+    again = found["geometric"].model_.with_fixed_weights()
     assert again.combine == "geometric"
     refitted = fitted(data, again)
     np.testing.assert_allclose(refitted.model_.expected(X), found["geometric"].model_.expected(X))
@@ -184,24 +184,24 @@ def test_files_keep_how_members_are_averaged(data, tmp_path):
 
 
 def test_a_model_that_is_too_sure_is_recalibrated(data):
-    """A tree of single rows says 0 or 1; what it says about left-out rows is worth far less."""
+    """A tree of single rows predicts 0 or 1, far worse for out-of-fold rows."""
     X, y = data
     sure = Probabilities(DecisionTreeClassifier(random_state=0))
     splits = list(KFold(4, shuffle=True, random_state=3).split(X))
     est = fitted(data, Stack([sure], cv=splits))
-    left = left_out_by_hand(sure, X, y, splits)
+    left = out_of_fold_by_hand(sure, X, y, splits)
     assert np.isin(left, (0.0, 1.0)).all()
-    expected, told = sharpened(left, y, clone(sure.estimator).fit(X, y).predict_proba(X))
-    np.testing.assert_allclose(est.model_.left_out().expected, expected, atol=1e-9)
-    np.testing.assert_allclose(est.model_.expected(X), told, atol=1e-9)
-    assert told.max() < 0.95
+    expected, reported = sharpened(left, y, clone(sure.estimator).fit(X, y).predict_proba(X))
+    np.testing.assert_allclose(est.model_.out_of_fold().expected, expected, atol=1e-9)
+    np.testing.assert_allclose(est.model_.expected(X), reported, atol=1e-9)
+    assert reported.max() < 0.95
 
 
-def test_a_settled_stack_is_the_same_without_a_comparison(data):
+def test_a_stack_with_fixed_weights_is_the_same_without_a_comparison(data):
     X, _ = data
     sure = Probabilities(DecisionTreeClassifier(random_state=0))
     est = fitted(data, Stack([LOGISTIC, sure, Ridge("linear")], cv=3))
-    again = fitted(data, est.model_.settled())
+    again = fitted(data, est.model_.with_fixed_weights())
     np.testing.assert_allclose(again.model_.weights_, est.model_.weights_)
     np.testing.assert_allclose(again.model_.expected(X), est.model_.expected(X), atol=1e-2)
     assert [type(one) for one in again.model_.recalibrations_] == [
@@ -231,11 +231,11 @@ def test_exact_leave_one_out_stands_for_folds(data, monkeypatch):
 
 
 def test_a_model_without_rivals_is_fitted_once(monkeypatch):
-    """It knows left-out estimates of some rows only: enough, where nothing is compared."""
+    """It knows out-of-fold estimates of some rows only: enough, where nothing is compared."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(120, 4))
     Y = (X @ rng.normal(size=(4, 3)) + 0.3 * rng.normal(size=(120, 3)) > 0).astype(int)
-    fits, known = [], Ridge.left_out
+    fits, known = [], Ridge.out_of_fold
 
     def half(model):
         left = known(model)
@@ -245,12 +245,12 @@ def test_a_model_without_rivals_is_fitted_once(monkeypatch):
         fits.append(len(X))
         return fit(model, X, *others, **settings)
 
-    monkeypatch.setattr(Ridge, "left_out", half)
+    monkeypatch.setattr(Ridge, "out_of_fold", half)
     monkeypatch.setattr(Ridge, "fit", counted)
     alone = cs.TaskLossClassifier("hamming", Stack([Ridge("linear")]), random_state=0).fit(X, Y)
     assert fits == [120]
     assert alone.model_.weights_.tolist() == [1.0]
-    assert alone.model_.left_out().rows.tolist() == list(range(0, 120, 2))
+    assert alone.model_.out_of_fold().rows.tolist() == list(range(0, 120, 2))
     fits.clear()
     rivals = Stack([Ridge("linear"), Ridge("linear", alpha=1.0)])
     cs.TaskLossClassifier("hamming", rivals, random_state=0).fit(X, Y)
@@ -338,12 +338,12 @@ def test_weights_that_are_known(data):
             fitted(data, Stack([LOGISTIC, TREE], weights=weights))
 
 
-def test_a_model_of_ones_own_that_fails_is_not_left_out_silently(data):
+def test_a_model_of_ones_own_that_fails_is_not_skipped_silently(data):
     with pytest.raises(ValueError, match="no leaves today"):
         fitted(data, Stack([LOGISTIC, Probabilities(Broken())]))
 
 
-def test_a_model_of_the_portfolio_that_fails_says_so(data, monkeypatch, caplog):
+def test_a_model_of_the_portfolio_that_fails_states_so(data, monkeypatch, caplog):
     from consistruct.learning.models import stack as module
 
     monkeypatch.setattr(
@@ -420,7 +420,7 @@ def test_a_stack_of_ridge_alone_estimates_as_ridge_does():
 
 
 class Wavering(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """The sign of column 0 decides; another column says how sure it is, of nothing."""
+    """The sign of column 0 decides; another column shows how sure it is, of nothing."""
 
     def __init__(self, column=1, flips=0.0):
         self.column = column
@@ -452,7 +452,7 @@ def test_a_mixture_of_many_rows_must_decide_better_than_its_best_model(flips, me
     X, y, stack = wavering(6000, flips)
     est = cs.TaskLossClassifier("zero_one", stack, random_state=0).fit(X, y)
     assert len(est.model_.members_) == members
-    left, weights = est.model_.left_out(), [entry["weight"] for entry in est.portfolio_]
+    left, weights = est.model_.out_of_fold(), [entry["weight"] for entry in est.portfolio_]
     assert sum(weights) == pytest.approx(1.0)
     wrong = (left.expected.argmax(axis=1) != y[left.rows]).mean()
     best = min(est.portfolio_, key=lambda entry: entry["criterion"])["task_loss"]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.tree import DecisionTreeRegressor
 
-from consistruct.learning.encoding.queries import centred, pack_queries
+from consistruct.learning.encoding.queries import centered, pack_queries
 from consistruct.learning.models.boosting.growing import QueryRows, SquareRows
 from consistruct.learning.models.features.feature_maps import FeatureOptions
 from consistruct.learning.models.items import boosted
@@ -101,7 +101,7 @@ def test_columns_that_differ_between_queries_do_less_harm(monkeypatch):
 
     def risk():
         scores = learned(train).scores(test.items, test.offsets)
-        return ((centred(scores, test.offsets) - test.targets) ** 2).sum()
+        return ((centered(scores, test.offsets) - test.targets) ** 2).sum()
 
     within = risk()
     monkeypatch.setattr(boosted, "QueryRows", lambda *given: SquareRows(*given[:2]))
@@ -134,14 +134,14 @@ def test_trees_learn_targets_and_grades():
     null = problem.item_weight @ problem.targets**2
     for of_grades in (False, True):
         found = learned(queries, of_grades=of_grades).scores(problem.items, problem.offsets)
-        gaps = centred(found, problem.offsets) - problem.targets
+        gaps = centered(found, problem.offsets) - problem.targets
         assert problem.item_weight @ gaps**2 < 0.3 * null
 
 
 def test_grades_are_scaled_to_the_targets():
     queries = queries_of()
     problem = queries.problem
-    grades = centred(queries.grades.values.astype(float), problem.offsets)
+    grades = centered(queries.grades.values.astype(float), problem.offsets)
     factor = np.linalg.lstsq(
         (np.sqrt(problem.item_weight) * grades)[:, None], problem.scaled_targets, rcond=None
     )[0]

@@ -44,7 +44,7 @@ def test_ridge_with_linear_features():
         Items("ridge", features="linear", alpha=0.1),
         examples=EXAMPLES,
         settings={**settings, "cv": 3},
-        exact_left_out=True,
+        exact_out_of_fold=True,
         tolerance=1e-7,
     )
 
@@ -56,7 +56,7 @@ def test_ridge_with_a_kernel():
         examples=EXAMPLES,
         settings={**settings, "cv": 3},
         exact_weights=False,  # landmarks are drawn from the items
-        exact_left_out=False,  # the penalty is chosen by the same queries
+        exact_out_of_fold=False,  # the penalty is chosen by the same queries
     )
 
 
@@ -66,7 +66,7 @@ def test_a_regressor(loss):
         Items(LinearRegression(), cv=3),
         examples=query_examples(loss),
         settings={**NO_RIDGE, **GENERAL, "model": PlainRidge(10.0), "cv": 1},
-        exact_left_out=True,
+        exact_out_of_fold=True,
         tolerance=1e-7,
     )
 
@@ -79,5 +79,5 @@ def test_several_models(model):
         examples=EXAMPLES,
         settings=None if model == "auto" else settings,
         exact_weights=False,  # folds and trees draw
-        exact_left_out=False,  # weights of the members are chosen by the same queries
+        exact_out_of_fold=False,  # weights of the members are chosen by the same queries
     )

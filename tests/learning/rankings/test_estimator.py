@@ -39,7 +39,7 @@ GRADES = [Y[query == IDS] for query in range(len(LENGTHS))]
 
 
 def predictor(loss="ndcg", **settings):
-    """Ridge on linear features unless told otherwise: exact and fast."""
+    """Ridge on linear features unless stated otherwise: exact and fast."""
     plain = {} if "model" in settings and settings["model"] != "auto" else {"features": "linear"}
     items = Items(**{"model": "ridge", **plain, **settings})
     return cs.StructuredPredictor(loss, model=items, random_state=0)
@@ -67,16 +67,16 @@ def ridge_of(model):
     ids=str,
 )
 @pytest.mark.parametrize("features", ["linear", "rbf"])
-def test_order_is_learnt(loss, settings, features):
-    check_order_is_learnt(predictor(loss, features=features, **settings))
+def test_order_is_learned(loss, settings, features):
+    check_order_is_learned(predictor(loss, features=features, **settings))
 
 
 @pytest.mark.parametrize("model", ["auto", "trees"])
-def test_order_is_learnt_by_several_models(model):
-    check_order_is_learnt(cs.StructuredPredictor("ndcg", Items(model), random_state=0))
+def test_order_is_learned_by_several_models(model):
+    check_order_is_learned(cs.StructuredPredictor("ndcg", Items(model), random_state=0))
 
 
-def check_order_is_learnt(model):
+def check_order_is_learned(model):
     model.fit(X, Y, groups=IDS)
     shuffled = [
         model.loss_.at(len(y_true))([np.arange(len(y_true))], [y_true])[0] for y_true in GRADES
@@ -260,7 +260,7 @@ def test_model_files_of_trees(tmp_path):
     )
     assert again.model_.portfolio_ == model.model_.portfolio_
     with pytest.raises(CapabilityError):  # files keep what predicts, not the training queries
-        again.model_.left_out()
+        again.model_.out_of_fold()
 
 
 def test_fitting_again_forgets_the_queries():

@@ -121,7 +121,7 @@ def test_squared_error_is_the_excess_of_the_surrogate(loss):
     np.testing.assert_array_equal(contrast_weights(loss, codes.lengths), weight)
 
 
-def test_estimates_are_centred_in_each_query_by_projection():
+def test_estimates_are_centered_in_each_query_by_projection():
     statistic = ItemTargets(NDCG(None))
     estimates = Ragged.pack([[1.0, 3.0], [2.0], [0.0, 0.5, 1.0]])
     projected = statistic.project(estimates)

@@ -1,4 +1,4 @@
-"""Items: regressors and portfolios of them, left-out estimates, settings, missing values."""
+"""Items: regressors and portfolios of them, out-of-fold estimates, settings, missing values."""
 
 import numpy as np
 import pytest
@@ -15,8 +15,8 @@ from sklearn.tree import DecisionTreeRegressor
 
 from consistruct.exceptions import CapabilityError
 from consistruct.learning.encoding.item_targets import ItemTargets
-from consistruct.learning.encoding.queries import centred, pack_queries
-from consistruct.learning.models.items import left_out, regressors
+from consistruct.learning.encoding.queries import centered, pack_queries
+from consistruct.learning.models.items import out_of_fold, regressors
 from consistruct.learning.models.items.learners import training_queries
 from consistruct.learning.models.items.model import Items
 from consistruct.losses import NDCG, MeanAveragePrecision
@@ -43,12 +43,12 @@ def task_loss(model, batch=BATCH, grades=GRADES):
     return LOSS(STATISTIC.decode(model.expected(batch)), grades).mean()
 
 
-def test_a_regressor_is_fitted_on_centred_targets_weighted_by_query():
+def test_a_regressor_is_fitted_on_centered_targets_weighted_by_query():
     model = fitted(Items(SMALL_TREE))
     queries = training_queries(BATCH.packed_items, GRADES, LOSS, None)
     problem = queries.problem
     alone = clone(SMALL_TREE).fit(problem.items, problem.targets, problem.item_weight)
-    expected = -centred(alone.predict(BATCH.packed_items), BATCH.offsets)
+    expected = -centered(alone.predict(BATCH.packed_items), BATCH.offsets)
     np.testing.assert_allclose(model.expected(BATCH).values, expected, atol=1e-12)
     # −targets are values of the statistic
     np.testing.assert_allclose(
@@ -82,7 +82,7 @@ def test_seeds_decide_everything(model):
         assert {**mine, "seconds": 0} == {**theirs, "seconds": 0}
 
 
-def test_the_portfolio_says_what_it_tried():
+def test_the_portfolio_states_what_it_tried():
     model = fitted(Items())
     names = [line["name"] for line in model.portfolio_]
     assert names == ["linear", "ridge", "forest", "boosting", "boosting of grades"]
@@ -92,7 +92,7 @@ def test_the_portfolio_says_what_it_tried():
     # ridge is one fit, trees are the mean of five
     assert len(model.members_) == (weights > 0) @ [1, 1, 5, 5, 5]
     assert model.weights_.sum() == pytest.approx(1.0)
-    n = len(model.left_out().rows)
+    n = len(model.out_of_fold().rows)
     for line in model.portfolio_:
         assert line["status"] == ("used" if line["weight"] > 0 else "not used")
         assert line["seconds"] > 0
@@ -139,10 +139,10 @@ def test_linear_scores_are_found():
 # --- left out --------------------------------------------------------------------------------
 
 
-def test_left_out_by_folds_is_fitting_without_them():
+def test_out_of_fold_by_folds_is_fitting_without_them():
     split = PredefinedSplit(np.arange(len(TELLING)) % 3)
     model = fitted(Items(SMALL_TREE, cv=split))
-    left = model.left_out()
+    left = model.out_of_fold()
     np.testing.assert_array_equal(left.rows, TELLING)
     for fold in range(3):
         outside = TELLING[np.arange(len(TELLING)) % 3 != fold]
@@ -153,10 +153,10 @@ def test_left_out_by_folds_is_fitting_without_them():
         np.testing.assert_allclose(mine.values, expected.values, atol=1e-12)
 
 
-def test_left_out_of_ridge_is_fitting_without_the_query():
+def test_out_of_fold_of_ridge_is_fitting_without_the_query():
     """With the penalty Nα held: N is that of all queries."""
     ridge = Items("ridge", features="linear", alpha=0.1)
-    left = fitted(ridge).left_out()
+    left = fitted(ridge).out_of_fold()
     queries = training_queries(BATCH.packed_items, GRADES, LOSS, None)
     total = queries.problem.total_weight
     for place, query in enumerate(TELLING.tolist()):
@@ -174,22 +174,22 @@ def test_left_out_of_ridge_is_fitting_without_the_query():
 
 
 def test_a_regressor_alone_leaves_nothing_out():
-    with pytest.raises(CapabilityError, match="left_out"):
-        fitted(Items(SMALL_TREE)).left_out()
+    with pytest.raises(CapabilityError, match="out_of_fold"):
+        fitted(Items(SMALL_TREE)).out_of_fold()
 
 
-def test_given_folds_also_judge_ridge():
+def test_given_folds_also_compare_ridge():
     model = fitted(Items(cv=3, features="linear"))
     assert model.portfolio_[0]["name"] == "ridge"
-    np.testing.assert_array_equal(model.left_out().rows, TELLING)
+    np.testing.assert_array_equal(model.out_of_fold().rows, TELLING)
 
 
-def test_fits_on_folds_are_averaged_and_judged_by_what_they_left_out():
+def test_fits_on_folds_are_averaged_and_compared_out_of_fold():
     model = fitted(Items("trees"))
     weights = [line["weight"] for line in model.portfolio_ if line["weight"] > 0]
     queries = training_queries(BATCH.packed_items, GRADES, LOSS, None)
-    parts = left_out.query_folds(queries, None, np.random.default_rng(0))
-    left = model.left_out()
+    parts = out_of_fold.query_folds(queries, None, np.random.default_rng(0))
+    left = model.out_of_fold()
     for fold, (_, outside) in enumerate(parts):
         part = BATCH.take(TELLING[outside])
         scores = sum(
@@ -197,20 +197,20 @@ def test_fits_on_folds_are_averaged_and_judged_by_what_they_left_out():
             for place, weight in enumerate(weights)
         )
         mine = left.expected.take(outside).values
-        np.testing.assert_allclose(mine, -centred(scores, part.offsets), atol=1e-12)
+        np.testing.assert_allclose(mine, -centered(scores, part.offsets), atol=1e-12)
     every = sum(
         weight * member.scores(BATCH.packed_items, BATCH.offsets)
         for weight, member in zip(model.weights_, model.members_, strict=True)
     )
-    expected = -centred(every, BATCH.offsets)
+    expected = -centered(every, BATCH.offsets)
     np.testing.assert_allclose(model.expected(BATCH).values, expected, atol=1e-12)
 
 
 def test_larger_data_get_fewer_folds(monkeypatch):
-    monkeypatch.setattr(left_out, "SMALL", 50)
+    monkeypatch.setattr(out_of_fold, "SMALL", 50)
     model = fitted(Items("trees"))
     assert len(model.members_) == 3 * sum(line["weight"] > 0 for line in model.portfolio_)
-    np.testing.assert_array_equal(model.left_out().rows, TELLING)
+    np.testing.assert_array_equal(model.out_of_fold().rows, TELLING)
 
 
 # --- missing values, sparse inputs, settings -------------------------------------------------
@@ -301,6 +301,6 @@ def test_no_time_leaves_the_first_model():
     assert [line["weight"] for line in model.portfolio_] == [1.0, 0.0, 0.0, 0.0, 0.0]
 
 
-def test_a_model_that_says_nothing_gets_no_weight():
+def test_a_model_that_states_nothing_gets_no_weight():
     model = fitted(Items(DummyRegressor()))
     np.testing.assert_allclose(model.expected(BATCH).values, 0.0, atol=1e-12)

@@ -97,7 +97,7 @@ def test_a_quick_wave_needs_less_than_the_median():
     assert searched["surrogate_risk"] < 0.8 * median["surrogate_risk"]
 
 
-def test_what_is_left_out_was_not_seen():
+def test_what_is_out_of_fold_was_not_seen():
     _, _, queries = problem(slope, 12)
     fitted, left = learned(queries, n_components=9)
     part, features = queries.problem, fitted.feature_map

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 
 from consistruct._validation import to_dense
 from consistruct.learning.encoding.queries import (
-    centred,
+    centered,
     orders_of_ranks,
     orders_of_scores,
     pack_queries,
@@ -101,8 +101,8 @@ def test_which_data_are_queries():
     assert not takes_queries(NDCG(2), X, np.zeros((10, 2)))
 
 
-def test_centring():
+def test_centering():
     values = rng.normal(size=(10, 2))
     offsets = np.array([0, 3, 4, 10])
     parts = [values[a:b] - values[a:b].mean(axis=0) for a, b in pairwise(offsets)]
-    np.testing.assert_allclose(centred(values, offsets), np.concatenate(parts), atol=1e-15)
+    np.testing.assert_allclose(centered(values, offsets), np.concatenate(parts), atol=1e-15)

@@ -11,7 +11,7 @@ from consistruct.learning.models.items.query_ridge import (
     QueryProblem,
     QueryRidge,
     leave_one_query_out,
-    left_out_scores,
+    out_of_fold_scores,
 )
 from consistruct.losses import NDCG
 from consistruct.structures import Ragged
@@ -25,11 +25,11 @@ GRADES = Ragged(rng.integers(0, 3, size=N), OFFSETS)
 EVERY = np.arange(len(LENGTHS))
 
 
-def centred(values):
+def centered(values):
     return np.concatenate([part - part.mean(axis=0) for part in np.split(values, OFFSETS[1:-1])])
 
 
-TARGETS = centred(rng.normal(size=N))
+TARGETS = centered(rng.normal(size=N))
 WEIGHT = rng.uniform(0.5, 2.0, size=len(LENGTHS))
 PROBLEM = QueryProblem(X, OFFSETS, TARGETS, WEIGHT)
 
@@ -82,7 +82,7 @@ def test_leaving_out_a_query_is_fitting_without_it(features):
     path = leave_one_query_out(ridge, PROBLEM, loss, GRADES, alphas)
     columns = features.transform(X)
     for position, alpha in enumerate(alphas):
-        scores = left_out_scores(ridge, PROBLEM, alpha)
+        scores = out_of_fold_scores(ridge, PROBLEM, alpha)
         task, risk = [], []
         for query in EVERY:
             others = np.delete(EVERY, query)
@@ -103,7 +103,7 @@ def test_leaving_out_a_query_is_fitting_without_it(features):
 
 
 def kernel_solution(kernel, alpha, queries):
-    """Expansion c that minimises Σ v‖P(t − Kc)‖² + Nα cᵀKc over the given queries."""
+    """Expansion c that minimizes Σ v‖P(t − Kc)‖² + Nα cᵀKc over the given queries."""
     matrix, moments = np.zeros((N, N)), np.zeros(N)
     for query in queries:
         part = slice(OFFSETS[query], OFFSETS[query + 1])
@@ -126,7 +126,7 @@ def test_a_query_that_is_interpolated_leaves_finite_scores_and_changes_no_other(
     own[:, :3] = X[:, :3]
     own[1, 3], own[2, 4] = 1.0, 1.0  # query 0 has three items
     problem = QueryProblem(own, OFFSETS, TARGETS, WEIGHT)
-    scores = left_out_scores(QueryRidge(problem, LinearFeatures(5), EVERY), problem, 0.0)
+    scores = out_of_fold_scores(QueryRidge(problem, LinearFeatures(5), EVERY), problem, 0.0)
     assert np.isfinite(scores.values).all()
     for query in EVERY[1:]:
         others = np.delete(EVERY, query)

@@ -5,7 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from consistruct.learning.encoding.queries import centred, pack_queries
+from consistruct.learning.encoding.queries import centered, pack_queries
 from consistruct.learning.models.items import portfolio
 from consistruct.learning.models.items.learners import training_queries
 from consistruct.learning.models.items.portfolio import resampled_weights
@@ -30,7 +30,7 @@ def noisy(queries, *sizes, seed=1):
     wrong = [
         problem.targets + unit * size * rng.normal(size=len(problem.targets)) for size in sizes
     ]
-    return np.array([centred(one, problem.offsets) for one in wrong])
+    return np.array([centered(one, problem.offsets) for one in wrong])
 
 
 def slow_criterion(scores, queries, numbers):

@@ -102,7 +102,7 @@ def test_thousands_of_labels_take_seconds():
     assert time.process_time() - start < 10
 
 
-def test_powers_are_penalised_logistic_regressions_of_each_label():
+def test_powers_are_penalized_logistic_regressions_of_each_label():
     chances, codes = drawn_labels(300, 3, 5)
     chances = chances**2  # wrong
     weight = np.random.default_rng(0).uniform(0.5, 1.5, 300)

@@ -71,18 +71,18 @@ def test_counts_of_groups_by_labels_alone():
     slow = np.zeros((2, 3, 3))
     for p, y, w, g in zip(rows.probabilities, rows.codes, weight, groups, strict=True):
         slow[g, int((costs[g] @ p).argmin()), y] += w
-    np.testing.assert_allclose(rows.judged(rows.decide(costs)), slow, atol=1e-15)
+    np.testing.assert_allclose(rows.observed(rows.decide(costs)), slow, atol=1e-15)
 
 
 def test_cuts_know_their_confusions():
     rows = drawn_classes(300, 2, 1)
-    for costs, counted, judged in cuts(rows):
+    for costs, counted, observed in cuts(rows):
         decisions = rows.decide(costs)
         np.testing.assert_allclose(counted, rows.confusion(decisions), atol=1e-12)
-        np.testing.assert_allclose(judged, rows.judged(decisions), atol=1e-12)
+        np.testing.assert_allclose(observed, rows.observed(decisions), atol=1e-12)
 
 
-def test_offsets_have_the_least_penalised_log_loss():
+def test_offsets_have_the_least_penalized_log_loss():
     rng = np.random.default_rng(2)
     rows, weight = drawn_classes(400, 3, 2), rng.uniform(0.5, 1.5, 400)
     wrong = rows.probabilities**1.6 * [3.0, 1.0, 1.0]
@@ -130,7 +130,7 @@ def test_a_rule_of_a_sample_is_as_good_on_new_rows(monkeypatch, spec):
 
 
 @pytest.mark.parametrize("spec", ["macro-f1", "min-recall"])
-def test_what_is_told_of_a_rule_of_a_sample(monkeypatch, spec):
+def test_what_is_reported_of_a_rule_of_a_sample(monkeypatch, spec):
     """The estimate is that of new rows, the gap that of the search, and both are there again."""
     monkeypatch.setattr(rules, "MANY", 15_000)
     monkeypatch.setattr(rules, "MORE", 15_000)
@@ -138,8 +138,8 @@ def test_what_is_told_of_a_rule_of_a_sample(monkeypatch, spec):
     rows, fresh = halves(drawn_classes(140_000, 4, 5), 40_000)
     weight = np.ones(len(rows))
     rule, again = class_rule(metric, rows.probabilities, rows.codes, weight)
-    told = true_value(metric, np.asarray(rule.costs)[0], again, fresh)
-    assert rule.estimate == pytest.approx(told, abs=0.012)
+    reported = true_value(metric, np.asarray(rule.costs)[0], again, fresh)
+    assert rule.estimate == pytest.approx(reported, abs=0.012)
     assert rule.gap is None or rule.gap < 0.002
     assert rule.after.sum() == pytest.approx(1.0)
     np.testing.assert_allclose(rule.after.sum(axis=0), np.bincount(rows.codes) / 40_000)
@@ -176,11 +176,11 @@ def test_prices_found_on_some_rows_are_level_with_those_of_all(monkeypatch):
         FScore(average="macro"), (RecallAtLeast(0.7, rare), FlaggedAtMost(0.4, rare))
     )
     found = search(metric, rows, np.random.default_rng(0))
-    assert metric.spare(rows.judged(rows.decide(found.costs)), rows.effective).min() >= 0
+    assert metric.spare(rows.observed(rows.decide(found.costs)), rows.effective).min() >= 0
     slow = max(
         metric.value(counted[0])
-        for _, counted, judged in priced_rules(metric, rows)
-        if metric.spare(judged, rows.effective).min() >= 0
+        for _, counted, observed in priced_rules(metric, rows)
+        if metric.spare(observed, rows.effective).min() >= 0
     )
     assert found.value >= slow - 0.002
     monkeypatch.setattr(prices, "MOST_TRIED", 0)  # as if none held: all rows are priced

@@ -18,7 +18,7 @@ from consistruct.learning.rules.search import search
 from consistruct.losses.metrics import (
     Constrained,
     FlaggedAtMost,
-    Randomised,
+    Randomized,
     RecallMean,
     parse_metric,
 )
@@ -111,13 +111,13 @@ def classifier(loss):
 def test_an_estimator_draws_only_where_that_wins(tmp_path):
     X, y = few_values(1200)
     single = classifier("min-recall").fit(X[:800], y[:800])
-    model = classifier("randomised:min-recall").fit(X[:800], y[:800])
+    model = classifier("randomized:min-recall").fit(X[:800], y[:800])
     assert single.optimality_gap_ > 0.02
     assert model.optimality_gap_ <= 0.01
     assert model.metric_estimate_ > single.metric_estimate_ + 0.02
     assert model.score(X[800:], y[800:]) > single.score(X[800:], y[800:]) + 0.02
     assert model.decision_costs_.shape == (len(model.rule_.shares), 3, 3)
-    again = classifier("randomised:min-recall").fit(X[:800], y[:800])
+    again = classifier("randomized:min-recall").fit(X[:800], y[:800])
     np.testing.assert_array_equal(model.predict(X), again.predict(X))
     save(model, tmp_path / "model.safetensors")
     np.testing.assert_array_equal(load(tmp_path / "model.safetensors").predict(X), model.predict(X))
@@ -129,19 +129,19 @@ def test_an_estimator_draws_only_where_that_wins(tmp_path):
     rng = np.random.default_rng(1)  # no rows alike: one rule is as good
     X = rng.normal(size=(600, 3))
     y = (X + rng.normal(size=X.shape)).argmax(axis=1)
-    smooth = classifier("randomised:min-recall").fit(X, y)
+    smooth = classifier("randomized:min-recall").fit(X, y)
     assert len(smooth.rule_.shares) == 0
     assert smooth.decision_costs_.shape == (3, 3)
     assert smooth.expected_losses(X).shape == (600, 3)
 
 
 def test_what_cannot_be_drawn():
-    for spec in ("balanced-accuracy", "macro-f1", "randomised:g-mean"):
+    for spec in ("balanced-accuracy", "macro-f1", "randomized:g-mean"):
         with pytest.raises(ValueError, match="are for concave metrics such as min-recall"):
-            Randomised(parse_metric(spec))
+            Randomized(parse_metric(spec))
     with pytest.raises(TypeError, match="metric must be a Metric, got str"):
-        Randomised("min-recall")
-    with pytest.raises(ValueError, match="randomised names the metric"):
-        parse_metric("randomised")
+        Randomized("min-recall")
+    with pytest.raises(ValueError, match="randomized names the metric"):
+        parse_metric("randomized")
     with pytest.raises(ValueError, match="one rule, not one drawn at random"):
-        Constrained(Randomised(RecallMean(None)), FlaggedAtMost(0.5))
+        Constrained(Randomized(RecallMean(None)), FlaggedAtMost(0.5))

@@ -27,7 +27,7 @@ from tests.learning.rules.drawn import drawn_classes
 CLASS_METRICS = tuple(  # of the registry, those for any number of classes
     spec
     for name, entry in METRICS.items()
-    if name not in ("coverage", "equal-recall", "randomised")
+    if name not in ("coverage", "equal-recall", "randomized")
     for spec in ("f-beta:0.5:macro" if name == "f-beta" else entry.spec.split(" or ")[0],)
     if parse_metric(spec).n_classes is None
 )
@@ -63,8 +63,8 @@ def test_no_grid_of_cost_matrices_does_better(spec, n, seed):
             best = max(best, metric.value(rows.confusion(rows.decide(costs))[0]))
     if spec == "qwk":  # costs that know the order
         distance = np.subtract.outer(np.arange(3), np.arange(3)) ** 2.0
-        for stretch, centre in itertools.product(np.linspace(0, 0.9, 19), np.linspace(0, 2, 21)):
-            away = (np.arange(3) - centre) ** 2
+        for stretch, center in itertools.product(np.linspace(0, 0.9, 19), np.linspace(0, 2, 21)):
+            away = (np.arange(3) - center) ** 2
             costs = distance - stretch * away[:, None]
             best = max(best, metric.value(rows.confusion(rows.decide(costs))[0]))
     assert best - found.value <= 0.002
@@ -135,15 +135,15 @@ def two_groups(n: int, seed: int) -> Counts:
 
 def spare(metric, rows, found):
     """Of the tightest condition, by labels alone."""
-    judged = rows.judged(rows.decide(found.costs))
-    return metric.spare(judged, len(rows)).min()
+    observed = rows.observed(rows.decide(found.costs))
+    return metric.spare(observed, len(rows)).min()
 
 
 def test_recall_holds_with_a_margin_and_costs_as_little_as_possible():
     rows = drawn_classes(2000, 2, 5)
     metric = parse_metric("precision-at-recall:0.9")
     found = search(metric, rows, np.random.default_rng(0))
-    confusion = rows.judged(rows.decide(found.costs))[0]
+    confusion = rows.observed(rows.decide(found.costs))[0]
     recall = confusion[1, 1] / confusion[:, 1].sum()
     assert 0.9 < recall < 0.95
     assert spare(metric, rows, found) >= 0
@@ -192,8 +192,8 @@ def test_slopes_of_constraints_are_those_of_their_slack():
     for part in (RecallAtLeast(0.9, 2), FlaggedAtMost(0.1, 0), EqualRecall(0.05, 0, 1)):
         direction = rng.normal(size=confusions.shape) * confusions
         ahead, behind = (part.slack(confusions + s * direction) for s in (1e-6, -1e-6))
-        told = np.tensordot(part.gradient(confusions), direction, axes=3)
-        np.testing.assert_allclose((ahead - behind) / 2e-6, told, atol=1e-6)
+        reported = np.tensordot(part.gradient(confusions), direction, axes=3)
+        np.testing.assert_allclose((ahead - behind) / 2e-6, reported, atol=1e-6)
 
 
 # --- recalibration -------------------------------------------------------------------------------

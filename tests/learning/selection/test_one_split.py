@@ -1,4 +1,4 @@
-"""Above 5,000 rows some judge, and fits to the others are nearly as large as those on all."""
+"""Above 5,000 rows some validate, and fits to the others are nearly as large as those on all."""
 
 from __future__ import annotations
 
@@ -18,32 +18,32 @@ def split_of(n, width=3, groups=None):
     examples = Examples(
         Rows(cs.losses.ZeroOne(3), None), np.zeros((n, 1)), codes, np.ones(n), groups
     )
-    sample, (fitted, judged) = one_split(examples, width, np.random.default_rng(0))
-    assert not np.intersect1d(fitted, judged).size
-    assert len(sample.examples) == len(fitted) + len(judged) == n
-    return sample, fitted, judged
+    sample, (fitted, validation) = one_split(examples, width, np.random.default_rng(0))
+    assert not np.intersect1d(fitted, validation).size
+    assert len(sample.examples) == len(fitted) + len(validation) == n
+    return sample, fitted, validation
 
 
 @pytest.mark.parametrize(
-    ("n", "compared", "judged"),
+    ("n", "compared", "validation"),
     [
-        (5001, 4001, 1000),  # a fifth judges
+        (5001, 4001, 1000),  # a fifth validates
         (8000, 6400, 1600),
         (20_000, 10_000, 4000),
         (60_000, 10_000, 6000),  # a tenth
         (600_000, 38_667, 20_000),  # a fifteenth of the others are compared
     ],
 )
-def test_sizes(n, compared, judged):
+def test_sizes(n, compared, validation):
     _, fit, left = split_of(n)
-    assert len(left) == pytest.approx(judged, rel=0.01)
+    assert len(left) == pytest.approx(validation, rel=0.01)
     rows = compared_rows(fit, np.random.default_rng(0))
     assert len(rows) == pytest.approx(compared, rel=0.01)
     assert np.isin(rows, fit).all()
     assert (np.diff(rows) > 0).all()
 
 
-def test_wide_estimates_are_judged_on_fewer_rows():
+def test_wide_estimates_are_validated_on_fewer_rows():
     assert len(split_of(60_000, width=500)[2]) == pytest.approx(4000, rel=0.1)
     assert len(split_of(60_000, width=100_000)[2]) == pytest.approx(2000, rel=0.1)
 
@@ -65,7 +65,7 @@ def test_groups_stay_whole():
 @pytest.mark.parametrize(
     ("classes", "n", "tried"), [(2, 5000, True), (2, 5001, False), (3, 5001, True)]
 )
-def test_a_forest_of_two_classes_is_left_out_where_boosting_is_faster(classes, n, tried):
+def test_a_forest_of_two_classes_is_skipped_where_boosting_is_faster(classes, n, tried):
     statistic = ClassProbabilities(cs.losses.ZeroOne(classes))
     columns = Columns.of(np.random.default_rng(0).normal(size=(50, 4)))
     found = {one.name: one for one in portfolio(statistic, columns, n)}

@@ -59,7 +59,7 @@ GROUPS = np.repeat(np.arange(len(X)), [len(row) for row in X])
 
 
 def switched_chains(n: int, seed: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Two states; a feature says "keep the state" or "change it", nothing tells the state itself.
+    """Two states; a feature states "keep the state" or "change it", nothing tells the state itself.
 
     Only the first token shows its state, so no scores of single tokens and no matrix shared by all
     edges can tell the others.
@@ -118,10 +118,10 @@ def test_training_with_features_on_transitions_continues_from_a_checkpoint(tmp_p
 
 
 @pytest.mark.parametrize("surrogate", ["log", "hinge", "softmax_margin"])
-def test_transitions_are_learnt_and_help(surrogate: str) -> None:
+def test_transitions_are_learned_and_help(surrogate: str) -> None:
     model = predictor(surrogate).fit(X, Y)
     pred = model.predict(X_NEW)
-    alone = [TAGS[row.argmax(axis=1)] for row in X_NEW]  # the Bayes rule without neighbours
+    alone = [TAGS[row.argmax(axis=1)] for row in X_NEW]  # the Bayes rule without neighbors
     assert token_error(Y_NEW, pred) < 0.85 * token_error(Y_NEW, alone)
     assert [tags.dtype.kind for tags in pred] == ["U"] * len(pred)
     a, b = 0, 1
@@ -168,7 +168,7 @@ def test_feature_names_indexed_or_hashed(hash_bits: int | None) -> None:
     assert model.model_.coef_.shape[0] == (4 if hash_bits is None else 2**12)
 
 
-def test_a_window_sees_the_neighbours() -> None:
+def test_a_window_sees_the_neighbors() -> None:
     rng = np.random.default_rng(0)
     rows = [rng.integers(2, size=(6, 1)).astype(float) for _ in range(200)]
     before = [["n", *("y" if value else "n" for value in row[:-1, 0])] for row in rows]
@@ -196,7 +196,7 @@ def test_random_features_bend_the_boundary_cached_or_not(
     np.testing.assert_allclose(bent.model_.coef_, anew.model_.coef_, atol=1e-4)
 
 
-def test_marginal_decoding_minimises_expected_token_error() -> None:
+def test_marginal_decoding_minimizes_expected_token_error() -> None:
     model = predictor(decoding="bayes").fit(X, Y)
     marginals = model.predict_marginals(X_NEW)
     for distribution, tags in zip(marginals, model.predict(X_NEW), strict=True):

@@ -149,7 +149,7 @@ def test_partial_fit_goes_on_after_loading(X: Any, tmp_path) -> None:
 def test_a_path_as_checkpoint(tmp_path) -> None:
     model = predictor(max_epochs=1, checkpoint=tmp_path / "state").fit(DENSE, TAGS)
     again = round_trip(model, tmp_path / "model", NEW)
-    assert again.model.checkpoint is None  # whoever fits says where it writes
+    assert again.model.checkpoint is None  # whoever fits states where it writes
 
 
 def test_unfitted(tmp_path) -> None:

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from consistruct.learning.encoding.tokens import PackedTokens
 from consistruct.learning.models.chain.chain_weights import ChainWeights
-from consistruct.learning.models.chain.risk import ChainRisk, minimise
+from consistruct.learning.models.chain.risk import ChainRisk, minimize
 from consistruct.learning.models.chain.sgd import (
     AVERAGING_POWER,
     ChainSGD,
@@ -117,7 +117,7 @@ def test_batches_visit_every_sequence_once(sparse: bool, per_edge: bool) -> None
         assert value == pytest.approx(expected, rel=1e-5)
 
 
-def test_boundaries_can_be_left_out() -> None:
+def test_boundaries_can_be_omitted() -> None:
     for sparse in (False, True):
         data = make_data(sparse)
         problem = ChainSGD(ChainLogLoss(), data, new_state(), Steps(boundaries=False, batch_size=2))
@@ -163,7 +163,7 @@ def test_the_average_has_weights_that_grow_with_a_power() -> None:
     snapshots = [random_model(D, seed) for seed in range(6)]
     average = ChainWeights.zeros(D, S)
     for k, model in enumerate(snapshots, start=1):
-        average.move_towards(model, (AVERAGING_POWER + 1) / (k + AVERAGING_POWER))
+        average.move_toward(model, (AVERAGING_POWER + 1) / (k + AVERAGING_POWER))
     # Shamir and Zhang: the weight of snapshot k is proportional to k (k+1) … (k+power−1)
     weight = np.array([np.prod(np.arange(k, k + AVERAGING_POWER)) for k in range(1, 7)], float)
     weight /= weight.sum()
@@ -178,7 +178,7 @@ def test_lbfgs_finds_a_point_without_slope(per_edge: bool, sparse: bool) -> None
     data = make_data(sparse)
     mask = ChainWeights.zeros(0, S)
     risk = ChainRisk(ChainLogLoss(), data, mask, alpha=0.05, per_edge=per_edge)
-    model, n_iter, value = minimise(risk, LBFGS(max_iter=500, tol=1e-9))
+    model, n_iter, value = minimize(risk, LBFGS(max_iter=500, tol=1e-9))
     total, gradient = full_gradient(ChainLogLoss(), data, model)
     n = data.weights.sum()
     penalty = 0.025 * ((model.weights**2).sum() + (model.edge_weights**2).sum())
@@ -200,7 +200,7 @@ def test_the_slope_of_the_risk_is_its_difference_quotient(name: str, per_edge: b
     slope = risk(point)[1] @ direction
     h = 1e-5
     quotient = (risk(point + h * direction)[0] - risk(point - h * direction)[0]) / (2 * h)
-    # boundaries are not learnt, but random points have them: take their part out
+    # boundaries are not learned, but random points have them: take their part out
     still = np.zeros_like(direction)
     still[risk.ends[2] : risk.ends[4]] = direction[risk.ends[2] : risk.ends[4]]
     quotient -= (risk(point + h * still)[0] - risk(point - h * still)[0]) / (2 * h)
@@ -210,7 +210,7 @@ def test_the_slope_of_the_risk_is_its_difference_quotient(name: str, per_edge: b
 def test_lbfgs_refuses_the_hinge() -> None:
     risk = ChainRisk(chain_surrogate("hinge"), make_data(), ChainWeights.zeros(0, S), alpha=1.0)
     with pytest.raises(ValueError, match="lbfgs' needs a differentiable surrogate"):
-        minimise(risk, LBFGS())
+        minimize(risk, LBFGS())
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.02])
@@ -218,7 +218,7 @@ def test_lbfgs_refuses_the_hinge() -> None:
 def test_stochastic_training_comes_close_to_lbfgs(per_edge: bool, alpha: float) -> None:
     data = make_data(n=200)
     risk = ChainRisk(ChainLogLoss(), data, ChainWeights.zeros(0, S), alpha=alpha, per_edge=per_edge)
-    _, _, best = minimise(risk, LBFGS(max_iter=300, decrease=1e-8))
+    _, _, best = minimize(risk, LBFGS(max_iter=300, decrease=1e-8))
     rng = np.random.default_rng(0)
     state = new_state(per_edge)
     state.alpha = alpha
@@ -236,22 +236,22 @@ def test_stochastic_training_comes_close_to_lbfgs(per_edge: bool, alpha: float) 
 
 
 def test_quadratic_training_is_least_squares_on_one_hot_tags() -> None:
-    # Sequences of one token have no transitions: (s/2)·Var is ½‖centred θ − centred one-hot‖².
+    # Sequences of one token have no transitions: (s/2)·Var is ½‖centered θ − centered one-hot‖².
     rng = np.random.default_rng(0)
     n = 300
     X = rng.normal(size=(n, D))
     states = (X[:, :S] + 0.5 * rng.normal(size=(n, S))).argmax(axis=1)
     data = TrainingSet(PackedTokens(X, np.arange(n + 1)), states, np.ones(n), TokenMap(D))
     risk = ChainRisk(ChainQuadratic(), data, ChainWeights.zeros(0, S), alpha=0.0, boundaries=False)
-    model, *_ = minimise(risk, LBFGS(max_iter=500, tol=1e-11))
+    model, *_ = minimize(risk, LBFGS(max_iter=500, tol=1e-11))
     design = np.column_stack([X, np.ones(n)])
     expected = np.linalg.lstsq(design, np.eye(S)[states], rcond=None)[0]
-    centred = expected - expected.mean(axis=1, keepdims=True)
+    centered = expected - expected.mean(axis=1, keepdims=True)
     ours = np.vstack([model.weights, model.bias])
-    np.testing.assert_allclose(ours - ours.mean(axis=1, keepdims=True), centred, atol=1e-5)
+    np.testing.assert_allclose(ours - ours.mean(axis=1, keepdims=True), centered, atol=1e-5)
 
 
-def test_an_explosion_halves_the_step_and_is_told(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_explosion_halves_the_step_and_is_reported(caplog: pytest.LogCaptureFixture) -> None:
     data = make_data(n=60)
     problem = ChainSGD(ChainQuadratic(), data, new_state(), Steps(300.0))
     with caplog.at_level(logging.WARNING):

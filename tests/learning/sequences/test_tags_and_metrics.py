@@ -83,13 +83,15 @@ PIECES = st.lists(
 
 
 @given(pieces=PIECES, scheme=st.sampled_from(["bio", "iobes"]))
-def test_chunks_that_were_spelt_are_read(pieces: list[tuple[str, int]], scheme: str) -> None:
+def test_chunks_that_were_spelled_are_read(pieces: list[tuple[str, int]], scheme: str) -> None:
     tags, wanted = spell(pieces, scheme)
     assert chunks(tags, scheme) == wanted
 
 
 @given(pieces=PIECES, scheme=st.sampled_from(["bio", "iobes"]))
-def test_a_scheme_allows_whatever_can_be_spelt(pieces: list[tuple[str, int]], scheme: str) -> None:
+def test_a_scheme_allows_whatever_can_be_spelled(
+    pieces: list[tuple[str, int]], scheme: str
+) -> None:
     tags, _ = spell(pieces, scheme)
     if not tags:
         return

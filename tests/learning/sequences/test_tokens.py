@@ -60,7 +60,7 @@ def test_packed_features_are_not_copied() -> None:
         )
 
 
-def test_take_keeps_the_sequences_asked_for() -> None:
+def test_take_keeps_the_sequences_requested() -> None:
     taken = PackedTokens(FLAT, OFFSETS).take(np.array([2, 0]))
     np.testing.assert_array_equal(taken.offsets, [0, 2, 5])
     np.testing.assert_array_equal(taken.features, np.concatenate([ROWS[2], ROWS[0]]))
@@ -159,7 +159,7 @@ def test_bad_names_are_refused() -> None:
         FeatureIndex().fit_transform([[["a"]], []])
 
 
-def test_symbolic_input_is_told_from_numbers() -> None:
+def test_symbolic_input_is_reported_from_numbers() -> None:
     assert is_symbolic([[["a"], ["b"]]])
     assert is_symbolic([[{"a": 1}]])
     assert not is_symbolic([[[1.0], [2.0]]])

@@ -21,7 +21,7 @@ WEIGHT = RNG.integers(0, 4, size=N).astype(float)
 COSTS = RNG.uniform(size=(N, 3)) * 4
 FEATURES = {
     "linear": {"features": "linear"},
-    "standardised": {"features": "linear", "standardize": True},
+    "standardized": {"features": "linear", "standardize": True},
     "random": {
         "features": "random", "kernel": "rbf", "bandwidth": 4.0, "n_components": 20,
         "standardize": False,
@@ -98,7 +98,7 @@ def test_every_target_with_weights(target):
 def test_merged_summaries_are_the_fit_and_an_expired_part_leaves(tmp_path):
     parts = cut(range(N), [80, 160], Y)
     plan = make_plan(estimator(), sum(survey_batch(part, size=0) for part in parts))
-    summaries = [plan.summarise(part) for part in parts]
+    summaries = [plan.summarize(part) for part in parts]
     assert_same(plan.finish(sum(summaries)), estimator().fit_stream(parts))
     summaries[0].save(tmp_path / "monday")
     rest = sum(summaries[1:], summaries[0]) - Summary.load(tmp_path / "monday")
@@ -116,9 +116,9 @@ def test_partial_fit_is_exact():
 
 
 def test_partial_fit_goes_on_after_a_stream():
-    model = estimator(features="standardised").fit_stream([(X[:150], Y[:150])])
+    model = estimator(features="standardized").fit_stream([(X[:150], Y[:150])])
     model.partial_fit(X[150:], Y[150:])
-    whole = estimator(features="standardised").fit_stream([(X, Y)])
+    whole = estimator(features="standardized").fit_stream([(X, Y)])
     np.testing.assert_allclose(model.model_.coef_, whole.model_.coef_, rtol=1e-8, atol=1e-12)
 
 
@@ -140,7 +140,7 @@ def test_held_out_rows_choose_the_penalty_by_the_task_loss():
         single = estimator(alpha=alpha).fit_stream([(X[:150], Y[:150])])
         estimates = single.model_.expected(X[150:])
         losses = CLASSES[single.statistic_.decode(estimates)] != Y[150:]
-        assert abs(losses.mean() - expected) <= 1 / 90 + 1e-12  # one tie may be settled otherwise
+        assert abs(losses.mean() - expected) <= 1 / 90 + 1e-12  # one tie may be decided otherwise
     best = model.path_["task_loss"].min()
     assert model.path_["task_loss"][grid.index(model.model_.alpha_)] <= best + 1e-9
 
@@ -164,13 +164,13 @@ def test_sparse_rows_and_balanced_classes():
 
 def test_sgd_reads_shuffled_batches_several_times():
     ridge = Ridge("linear", solver="sgd", alpha=1e-3)
-    centred = X - X.mean(axis=0)
-    parts = [(centred[p], Y[p]) for p in np.array_split(np.arange(N), 4)]
+    centered = X - X.mean(axis=0)
+    parts = [(centered[p], Y[p]) for p in np.array_split(np.arange(N), 4)]
     model = cs.TaskLossClassifier("zero_one", ridge, random_state=0)
     model.fit_stream(parts, passes=30)
-    exact = estimator(alpha=1e-3).fit_stream([(centred, Y)])
-    assert model.score(centred, Y) >= exact.score(centred, Y) - 0.03
-    gap = np.abs(model.model_.expected(centred) - exact.model_.expected(centred)).mean()
+    exact = estimator(alpha=1e-3).fit_stream([(centered, Y)])
+    assert model.score(centered, Y) >= exact.score(centered, Y) - 0.03
+    gap = np.abs(model.model_.expected(centered) - exact.model_.expected(centered)).mean()
     assert gap < 0.02
 
 

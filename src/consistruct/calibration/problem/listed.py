@@ -3,14 +3,15 @@
 In a μ-orthonormal basis of the scores (rows F̃_c with E_c F̃_c F̃_cᵀ = I) the excess surrogate risk
 of score parameters θ under the distribution q of the true label is ½‖θ + Uq‖², U = E_c F̃_c L_c.
 Write v = θ + Uq and P = F̃U (the loss projected on the scores, equal to L up to constants where the
-scores express it). The pair (i, j) asks for the cheapest v for which j is predicted though i is
+scores express it). The pair (i, j) requests the cheapest v for which j is predicted though i is
 better by ε:
 
     H_ij(ε) = min ½‖v‖²   s.t.   ⟨F̃_c − F̃_j, v⟩ ≤ (P_c − P_j) q  for every predictable c ≠ j,
                                  (L_j − L_i) q ≥ ε,   q in the simplex.
 
-H(ε) = min over i ≠ j in pred(F). That i be optimal need not be asked: if j is worse than *some* i
-by ε, its excess task risk is at least ε. Without those constraints the dual has nothing to repair.
+H(ε) = min over i ≠ j in pred(F). That i be optimal need not be required: if j is worse than *some*
+i by ε, its excess task risk is at least ε. Without those constraints the dual has nothing to
+repair.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ class ExplicitProblem:
     @cached_property
     def distances(self) -> FloatArray:
         """(p, p): ‖F̃_i − F̃_j‖²."""
-        # by differences: near neighbours would cancel in ‖F̃_i‖² + ‖F̃_j‖² − 2⟨F̃_i, F̃_j⟩
+        # by differences: near neighbors would cancel in ‖F̃_i‖² + ‖F̃_j‖² − 2⟨F̃_i, F̃_j⟩
         return np.asarray(
             scipy.spatial.distance.cdist(self.embedding, self.embedding, "sqeuclidean")
         )

@@ -64,7 +64,7 @@ def dual_line(pair: PairProblem, w: FloatArray, nu: float) -> Line:
 
 
 def best_gap_multiplier(pair: PairProblem, w: FloatArray, eps: float) -> float:
-    """ν ≥ 0 that maximises νε + min_y [γ_y − ν gap_y], γ = −w·order_rhs: a two-variable LP.
+    """ν ≥ 0 that maximizes νε + min_y [γ_y − ν gap_y], γ = −w·order_rhs: a two-variable LP.
 
     It is the slope at ε of the lower convex hull of the points (gap_y, γ_y).
     """

@@ -2,7 +2,7 @@
 
 A partition of predictions and true labels is equitable for L, P and K = F̃F̃ᵀ if every row of a
 cell meets every cell with the same values. Averaging v and q over the cells then keeps them
-feasible and does not raise ½‖v‖², so one number per cell is enough. Colour refinement finds the
+feasible and does not raise ½‖v‖², so one number per cell is enough. Color refinement finds the
 coarsest such partition with i and j held apart. Two pairs with the same quotient have the same
 H_ij.
 """
@@ -22,15 +22,15 @@ SIGNIFICANT = 11  # decimals, after scaling to one, that must agree for two numb
 
 
 @dataclass(frozen=True, eq=False)
-class Colouring:
-    """Colours of rows and columns, canonical: they depend on values, not on the order of labels."""
+class Coloring:
+    """Colors of rows and columns, canonical: they depend on values, not on the order of labels."""
 
     rows: IntArray
     columns: IntArray
 
 
 class Symmetry:
-    """Colour refinement on one explicit problem."""
+    """Color refinement on one explicit problem."""
 
     def __init__(self, problem: ExplicitProblem) -> None:
         self.problem = problem
@@ -50,10 +50,10 @@ class Symmetry:
         """The pair problem over cells, and a signature that equal quotients share."""
         rows = self._base.rows.copy() + 2
         rows[i], rows[j] = 1, 0
-        colouring = self._refine(rows, self._base.columns)
-        row_cells = [np.flatnonzero(colouring.rows == c) for c in range(colouring.rows.max() + 1)]
+        coloring = self._refine(rows, self._base.columns)
+        row_cells = [np.flatnonzero(coloring.rows == c) for c in range(coloring.rows.max() + 1)]
         column_cells = [
-            np.flatnonzero(colouring.columns == c) for c in range(colouring.columns.max() + 1)
+            np.flatnonzero(coloring.columns == c) for c in range(coloring.columns.max() + 1)
         ]
         problem = self.problem
         first = np.array([cell[0] for cell in row_cells])
@@ -83,7 +83,7 @@ class Symmetry:
         ]
         return pair, b"|".join(_rounded(part, SIGNIFICANT - 1).tobytes() for part in quotient)
 
-    def _refine(self, rows: IntArray, columns: IntArray) -> Colouring:
+    def _refine(self, rows: IntArray, columns: IntArray) -> Coloring:
         rows = np.unique(rows, return_inverse=True)[1]
         n_values, n_kernel = int(self._values.max()) + 1, int(self._kernel.max()) + 1
         while True:
@@ -98,7 +98,7 @@ class Symmetry:
             stable = new_rows.max() == rows.max() and new_columns.max() == columns.max()
             rows, columns = new_rows, new_columns
             if stable:
-                return Colouring(rows, columns)
+                return Coloring(rows, columns)
 
 
 def _codes(values: np.ndarray) -> IntArray:

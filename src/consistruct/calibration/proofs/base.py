@@ -176,13 +176,13 @@ class PlainCertificate(ABC):
         self._check_problem(loss, scores)
         try:
             self.verify({"kind": self.kind, **self.document()})
-            # two proved ends cannot cross: where they do, a checker is wrong, whatever it said
+            # two proved ends cannot cross: where they do, a checker is wrong, whatever it returned
             if listed.number(self.lower) > listed.number(self.upper):
                 raise listed.Refused("its lower end is above its upper end")
         except REFUSALS as reason:
             refused = type(reason).__name__ == "Refused"  # every checker has its own
-            said = str(reason) if refused else f"malformed: {reason!r}"
-            raise CertificateError(f"this certificate proves nothing: {said}") from None
+            message = str(reason) if refused else f"malformed: {reason!r}"
+            raise CertificateError(f"this certificate proves nothing: {message}") from None
 
     def _check_problem(self, loss: Loss | str | None, scores: Structure | str | None) -> None:
         """Refuse a claim about something else than the loss and the scores that a user names."""
@@ -250,7 +250,7 @@ def encode(value: Any) -> Any:
 
 
 def probabilities(distribution: Sequence[Exact]) -> list[float]:
-    """Exact weights, normalised and rounded."""
+    """Exact weights, normalized and rounded."""
     weights = [listed.number(x) for x in distribution]
     total = sum(weights, Fraction(0))
     return [float(x / total) for x in weights]

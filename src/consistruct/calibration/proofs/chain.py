@@ -1,7 +1,7 @@
 """Proof of H(ε) for the Hamming loss with binary chain scores: plain numbers, checked exactly.
 
 Upper end: a pattern, a flow z and contrasts y, of which every choice is feasible; the value is a
-sum of squares in fractions. Lower end: multipliers ν; for each a dynamic programme bounds all
+sum of squares in fractions. Lower end: multipliers ν; for each a dynamic program bounds all
 patterns at once. It is run again: in fractions up to 20 parts, beyond in integers that are rounded
 down (compiled here, `chain_bounds`; a second implementation in `checkers/chain.py`).
 """
@@ -47,7 +47,7 @@ class ChainCertificate(PlainCertificate):
     contrast : tuple of float
         y of the differing parts: the distribution puts (1+y)/2 on the state of i.
     multipliers : tuple of float
-        ν of the dynamic programmes; Theorem 7 covers what none of them does.
+        ν of the dynamic programs; Theorem 7 covers what none of them does.
     """
 
     kind: ClassVar[str] = "chain"
@@ -76,7 +76,7 @@ class ChainCertificate(PlainCertificate):
 
     @property
     def distribution(self) -> tuple[tuple[TrueLabel, float], ...]:
-        """Few true labels with the marginals that the contrasts ask for, and their probabilities.
+        """Few true labels with the marginals that the contrasts request, and their probabilities.
 
         One uniform number decides all parts: a part has the state of i below (1+y)/2.
         """
@@ -98,7 +98,7 @@ class ChainCertificate(PlainCertificate):
     def statement(self) -> Statement:
         return Statement(
             loss=f"the share of wrong parts, of {self.T} with 2 states each",
-            scores="one free score per part and state, and per pair of neighbouring states",
+            scores="one free score per part and state, and per pair of neighboring states",
             surrogate="quadratic",
             measure=measure_words(None),
             distributions=ALL,
@@ -115,11 +115,11 @@ class ChainCertificate(PlainCertificate):
 
     @staticmethod
     def verify(document: dict[str, Any]) -> None:
-        checker.verify(document, run=_programme)
+        checker.verify(document, run=_program)
 
 
-def _programme(T: int, most: int, nu: Fraction) -> list[Fraction]:
+def _program(T: int, most: int, nu: Fraction) -> list[Fraction]:
     """In fractions where that is quick, else in compiled integers that are rounded down."""
     if T <= checker.EXACT_UP_TO:
-        return checker.programme(T, most, nu)
+        return checker.program(T, most, nu)
     return chain_bounds(T, most, float(nu))

@@ -61,7 +61,7 @@ def from_json(text: str) -> PlainCertificate:
 def read_document(text: str) -> dict[str, Any]:
     """Return the JSON object of a certificate of this schema; raises CertificateError otherwise.
 
-    An object that names a key twice says two things, and readers differ in which one they take.
+    An object that names a key twice states two things, and readers differ in which one they take.
     """
     try:
         document = json.loads(text, object_pairs_hook=_object)

@@ -1,6 +1,6 @@
 """Lower bounds of all pairs at once in floats, each provably below its exact value.
 
-Exact integers settle every pair, but slowly. Here the loss, its projection and the kernel are
+Exact integers decide every pair, but slowly. Here the loss, its projection and the kernel are
 rounded once (relative error u per entry) and each bound is lowered by what rounding can have
 added to it. A sum of n products in any order is wrong by at most n·2u times the sum of absolute
 values; constants are rounded up generously. What the filter leaves open goes to the integers.
@@ -79,7 +79,7 @@ class FloatView:
     def _line(self, i: int, j: int, point: Point) -> Line:
         """(slope, rest, norm): the bound of a dual point is (slope·ε + rest)²/2norm, lowered.
 
-        The same points are asked at many ε, and none of this depends on it.
+        The same points are requested at many ε, and none of this depends on it.
         """
         w, nu = point
         known = self.known.get((i, j, id(w)))

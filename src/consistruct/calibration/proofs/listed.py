@@ -56,7 +56,7 @@ class ListedCertificate(DistributionCertificate):
     distribution : the distribution of the true label under which that happens at the least cost
     level : with full scores, the score of j; others have minus their expected loss if it is less
     theta : with other scores, their parameters
-    points : {(i, j): [(w, ν)]} dual points of the pairs that w = e_i, ν = 1 does not settle
+    points : {(i, j): [(w, ν)]} dual points of the pairs that w = e_i, ν = 1 does not decide
     wins : {label: θ} for i and j: parameters under which they are predicted
     excluded : {label: {label: share}} labels that lose every tie, as mixtures of others
     """

@@ -171,7 +171,7 @@ class StatesCertificate(OracleCertificate):
     def statement(self) -> Statement:
         return Statement(
             loss=f"the share of wrong parts, of {self.T} with {self.n_states} states each",
-            scores="one free score per part and state, and per pair of neighbouring states",
+            scores="one free score per part and state, and per pair of neighboring states",
             surrogate="quadratic",
             measure=measure_words(None),
             distributions=ALL,

@@ -1,6 +1,6 @@
 """Proof of H(ε) for F-beta with its own scores over all set sizes: exact, in fractions.
 
-Labels are told apart by four counts (members in i∩j, i∖j, j∖i and outside). Upper end: a
+Labels are distinguished by four counts (members in i∩j, i∖j, j∖i and outside). Upper end: a
 distribution over counts and a function v(ŷ) = α_m + Σ_g β_{m,g}·c_g of the layer m = |ŷ|; what
 rounding has left of a violation is repaired before the value is taken. Lower end: multipliers for
 the pairs that Theorem 7 does not cover. Everything is a rational number.

@@ -142,13 +142,13 @@ ORDER_LOSSES = {
 
 
 def order_words(loss: dict[str, Any]) -> str:
-    """Return what a loss on orders is; discounts and gains are rounded, and said to be."""
+    """Return what a loss on orders is; discounts and gains are rounded, and stated to be."""
     if loss["name"] != "gains":
         extra = {name: x for name, x in loss.items() if name not in ("name", "n")}
-        told = "".join(f", {name} = {x}" for name, x in extra.items())
-        return f"{ORDER_LOSSES[loss['name']]}, {loss['n']} items{told}"
-    normaliser = loss["normaliser"]
-    divided = "the most attainable" if normaliser is None else exact_text(number(normaliser))
+        details = "".join(f", {name} = {x}" for name, x in extra.items())
+        return f"{ORDER_LOSSES[loss['name']]}, {loss['n']} items{details}"
+    normalizer = loss["normalizer"]
+    divided = "the most attainable" if normalizer is None else exact_text(number(normalizer))
     return (
         f"1 − (sum of gain × discount)/({divided}) of {len(loss['discount'])} items, discounts ≈ "
         f"{_some(loss['discount'])}, gains of the grades ≈ {_some(loss['gains'])}"
@@ -193,7 +193,7 @@ def same_data(one: Any, other: Any) -> bool:
 
 def same_parts(T: int, n_states: int, loss: Loss) -> str | None:
     """Return how the share of wrong parts differs from a loss, None if it does not."""
-    if loss.wrong_parts == (T, n_states):
+    if loss.hamming_shape == (T, n_states):
         return None
     return f"its loss is the Hamming loss of {T} parts with {n_states} states each, not {loss!r}"
 

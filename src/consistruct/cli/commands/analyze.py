@@ -71,7 +71,7 @@ def analyze(
     confusion: Path | None = typer.Option(
         None,
         help="For a metric such as macro-f1: CSV file with the confusion matrix at which its costs "
-        "are analysed; --rows gives its orientation.",
+        "are analyzed; --rows gives its orientation.",
     ),
     rows: CostRows = "",
     json_output: AsJson = False,
@@ -91,7 +91,7 @@ def analyze(
     from consistruct.charts import chart_picture
     from consistruct.report import calibration_report
 
-    task = read_loss(loss, rows) if confusion is None else _linearised(loss, confusion, rows)
+    task = read_loss(loss, rows) if confusion is None else _linearized(loss, confusion, rows)
     curve, messages = _curve(task, scores, surrogate, decoding, distributions, jobs)
     number = _number(points, curve, pictures=html is not None or plot is not None)
     with progress_bar("calibration function") as step:
@@ -121,7 +121,7 @@ def analyze(
         typer.echo(f"written: {path}")
 
 
-def _linearised(spec: str, confusion: Path, rows: str) -> Loss:
+def _linearized(spec: str, confusion: Path, rows: str) -> Loss:
     """The cost matrix that a metric is, to first order, at a confusion."""
     from consistruct.losses import parse_metric, read_cost_csv
 
@@ -131,7 +131,7 @@ def _linearised(spec: str, confusion: Path, rows: str) -> Loss:
         table = read_cost_csv(confusion, rows=rows or None)  # type: ignore[arg-type]
     except ConsistructError as error:
         raise LossSpecError(str(error).replace("cost matrix", "confusion matrix")) from None
-    costs = parse_metric(spec).linearised(table.M, rows="pred")
+    costs = parse_metric(spec).linearized(table.M, rows="pred")
     return dataclasses.replace(table, M=costs.M, rows="pred")
 
 

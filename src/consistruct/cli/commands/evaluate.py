@@ -74,23 +74,23 @@ def evaluate(
         sequences.refuse_options(context, allowed, reason)
         with using(model):
             result = sequences.evaluate_columns(stored, model, data)
-        name, judged = "token error", result["token_error"]
+        name, value = "token error", result["token_error"]
     elif data.is_dir():
         with using(model):
             result = folders.evaluate_folder(
                 context, stored, model, data, target, drop_missing_target
             )
-        name, judged = "mean loss", result["mean_loss"]
+        name, value = "mean loss", result["mean_loss"]
     else:
         with using(model):
             result = _evaluate_rows(stored, model, data, target, part, format, drop_missing_target)
-        name, judged = "mean loss", result["mean_loss"]
+        name, value = "mean loss", result["mean_loss"]
     if at_least is not None and "metric_value" not in result:
         raise ValueError(
             "--at-least applies only to metrics (macro-f1, …), but this model was trained for a "
             "loss"
         )
-    above = at_most is None or judged <= at_most
+    above = at_most is None or value <= at_most
     reached = at_least is None or result["metric_value"] >= at_least
     if at_most is not None:
         result |= {"at_most": at_most}
@@ -100,7 +100,7 @@ def evaluate(
         result |= {"passed": above and reached}
     show(result, as_json)
     if not above:
-        typer.echo(f"consistruct: {name} {judged:.6g} is above --at-most {at_most:g}", err=True)
+        typer.echo(f"consistruct: {name} {value:.6g} is above --at-most {at_most:g}", err=True)
     if not reached:
         value = result["metric_value"]
         typer.echo(f"consistruct: metric {value:.6g} is below --at-least {at_least:g}", err=True)
@@ -123,21 +123,21 @@ def _evaluate_rows(
     with activity(f"evaluating on {shape_of(examples)}"):
         estimator = stored.estimator
         queries = query_arguments(estimator, examples)
-        judged = {
+        summary = {
             "command": "evaluate",
             "model": str(model),
             "data": str(data),
             "loss": repr(estimator.loss_),
         }
         if is_controlled(estimator):
-            return judged | evaluation_result(estimator, examples.X, examples.y, queries)
+            return summary | evaluation_result(estimator, examples.X, examples.y, queries)
         losses = np.asarray(estimator.task_losses(examples.X, examples.y, **queries))
         metric = {}
         if hasattr(estimator, "metric_"):
             value = estimator.score(examples.X, examples.y)
             metric = {"metric": repr(estimator.metric_), "metric_value": value}
     return {
-        **judged,
+        **summary,
         **metric,
         "n_queries" if queries else "n_examples": len(losses),
         "mean_loss": float(losses.mean()),

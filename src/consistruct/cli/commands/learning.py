@@ -93,7 +93,7 @@ def fit(
     learner: Annotated[
         str,
         typer.Option(
-            help="auto (several models, chosen on held-out rows), ridge, linear, probabilities, "
+            help="auto (several models, chosen on out-of-fold rows), ridge, linear, probabilities, "
             "regressor, items; for column files, chain."
         ),
     ] = "auto",
@@ -250,7 +250,7 @@ def fit(
             **({"n_queries": len(losses)} if queries else {}),
             "n_features": int(examples.X.shape[1]),
             **({"columns": {c.name: str(c) for c in examples.columns}} if examples.columns else {}),
-            **_what_was_learnt(getattr(estimator, "estimator_", estimator)),
+            **_what_was_learned(getattr(estimator, "estimator_", estimator)),
             **of_metric(getattr(estimator, "estimator_", estimator)),
             "training_loss": float(losses.mean()),
             **guaranteed,
@@ -266,7 +266,7 @@ def _table_of(X: Any, queries: dict[str, Any]) -> Any:
     return X.astype(object) if gaps else X
 
 
-def _what_was_learnt(estimator: Any) -> dict[str, Any]:
+def _what_was_learned(estimator: Any) -> dict[str, Any]:
     """The models behind an estimator, with their weights, or the penalty of a single one."""
     if hasattr(estimator, "portfolio_"):
         used = [entry for entry in estimator.portfolio_ if entry["weight"] > 0]

@@ -72,7 +72,7 @@ def report(
     format: Format = None,  # noqa: A002
     as_json: AsJson = False,
 ) -> None:
-    """Judge a fitted model on held-out data: is it better than the usual baselines?
+    """Evaluate a fitted model on held-out data: is it better than the usual baselines?
 
     Example: consistruct report animals.safetensors test.csv --train train.csv --html report.html
 
@@ -88,7 +88,7 @@ def report(
     stored = read_model(model)
     if is_controlled(stored.estimator):
         raise ValueError(
-            f"{model} contains a model with a guarantee; consistruct evaluate says whether it is "
+            f"{model} contains a model with a guarantee; consistruct evaluate states whether it is "
             "kept, and a report needs a model fitted without --risk"
         )
     if sequences.is_sequence_model(stored, model, data, format):

@@ -1,15 +1,15 @@
-// Figures of the report model, drawn by Plotly in the colours of the page.
+// Figures of the report model, drawn by Plotly in the colors of the page.
 
 const dark = window.matchMedia("(prefers-color-scheme: dark)");
 const NARROW = 480; // pixels; letters are smaller on a phone, so that axes keep their titles
-const drawn = new Set(); // elements to draw again when the colours change
+const drawn = new Set(); // elements to draw again when the colors change
 
-function recoloured(value, colours) {
-  if (typeof value === "string") return colours[value] ?? value;
-  if (Array.isArray(value)) return value.map((entry) => recoloured(entry, colours));
+function recolored(value, colors) {
+  if (typeof value === "string") return colors[value] ?? value;
+  if (Array.isArray(value)) return value.map((entry) => recolored(entry, colors));
   if (value !== null && typeof value === "object") {
     return Object.fromEntries(
-      Object.entries(value).map(([key, entry]) => [key, recoloured(entry, colours)]),
+      Object.entries(value).map(([key, entry]) => [key, recolored(entry, colors)]),
     );
   }
   return value;
@@ -18,7 +18,7 @@ function recoloured(value, colours) {
 function draw(element) {
   const { figure, options } = element.explorer;
   element.style.height = `${figure.layout.height}px`; // what Plotly keeps when the width changes
-  const shown = dark.matches ? recoloured(figure, options.theme_colours) : structuredClone(figure);
+  const shown = dark.matches ? recolored(figure, options.theme_colors) : structuredClone(figure);
   if (element.clientWidth < NARROW) shown.layout.font.size = 11;
   return window.Plotly.react(element, shown.data, shown.layout, options.plotly_config);
 }

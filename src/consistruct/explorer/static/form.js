@@ -161,7 +161,7 @@ export class SettingForm {
     this.changed(true);
   }
 
-  // --- what is shown, what is asked ---
+  // --- what is shown, what is requested ---
 
   show() {
     const matrix = this.usesMatrix();
@@ -236,7 +236,7 @@ export class SettingForm {
     return this.input("rows").value;
   }
 
-  // a setting from an address: unknown choices are left to the server, which says what is allowed
+  // a setting from an address: unknown choices are left to the server, which states what is allowed
   load(setting) {
     const matrix = Boolean(setting.matrix || setting.csv || setting.metric);
     if (matrix) {

@@ -1,4 +1,4 @@
-// One setting: its form, the computation that it asks for, and the result.
+// One setting: its form, the computation that it requests, and the result.
 
 import * as api from "./api.js";
 import { SettingForm } from "./form.js";

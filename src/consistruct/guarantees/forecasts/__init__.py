@@ -1,7 +1,7 @@
-"""Forecasts: what a pilot data set says about the loss at more rows.
+"""Forecasts: what a pilot data set states about the loss at more rows.
 
-The refits are in `consistruct.learning.refits`; the power law of the curve and what is said with it
-here.
+The refits are in `consistruct.learning.refits`; the power law of the curve and what is stated with
+it here.
 """
 
 from consistruct.guarantees.forecasts.forecast import (

@@ -22,7 +22,7 @@ from consistruct.protocols import FloatArray
 __all__ = ["FACTORS", "Forecast", "RowsNeeded", "curve_of_draws", "forecast"]
 
 FACTORS = (2, 4, 10)  # times the rows
-FURTHEST = 100  # times the rows: nothing is said beyond
+FURTHEST = 100  # times the rows: nothing is stated beyond
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class RowsNeeded:
     Attributes
     ----------
     value : float
-        The loss (of a metric: its value) that was asked for.
+        The loss (of a metric: its value) that was requested.
     rows, low, high : int or None
         At these numbers the middle, the lower and the upper end of the forecast reach it; None
         where that is beyond 100 times the examples there are, or never.
@@ -114,7 +114,7 @@ class Forecast:
         return tuple((f * self.n, self.at(f * self.n)) for f in (1, *FACTORS))
 
     def measured(self) -> tuple[tuple[int, Interval], ...]:
-        """(examples, left-out loss) of the refits, with intervals over rows that judge."""
+        """(examples, out-of-fold loss) of the refits, with intervals over the held-out rows."""
         reach = float(ndtri(self._probabilities[2]))
         spread = reach * np.sqrt(np.diag(self.data.covariance))
         found = []
@@ -139,7 +139,7 @@ class Forecast:
         loss = wanted if self.metric is None else 1.0 - wanted
         reached = [self._first(loss, end) for end in range(3)]
         low, rows, high = reached
-        return RowsNeeded(wanted, rows, low, high, self._told(wanted, low, rows, high))
+        return RowsNeeded(wanted, rows, low, high, self._reported(wanted, low, rows, high))
 
     def _first(self, loss: float, end: int) -> int | None:
         """Fewest examples at which one end of the forecast is at most `loss`."""
@@ -167,7 +167,7 @@ class Forecast:
             [self.power_law.quantiles(float(n), self._probabilities) for n in self._grid]
         )
 
-    def _told(self, value: float, low: int | None, rows: int | None, high: int | None) -> str:
+    def _reported(self, value: float, low: int | None, rows: int | None, high: int | None) -> str:
         word = "loss" if self.metric is None else self.metric
         what = f"a {word} of {value:.4g}" if self.metric is None else f"{word} = {value:.4g}"
         if low is None:
@@ -252,11 +252,12 @@ def forecast(
     """Forecast the task loss at more rows than there are, with intervals.
 
     The estimator is refitted on nested parts of the rows, from a fifth of them up to four
-    fifths, and judged on rows left out. A power law a + b·n^−c is fitted to what it loses, and the
-    intervals count both what the refits do not tell (few rows judge, other rows might have been
-    drawn) and what the power law does not (many a, b and c fit, and no curve follows it exactly).
-    They take the new rows to be of the same kind as these, and the same settings to be used; a
-    model that is chosen by size ("auto") may do better than the forecast at ten times the rows.
+    fifths, and evaluated on rows left out. A power law a + b·n^−c is fitted to what it loses, and
+    the intervals count both what the refits do not tell (few rows are held out, other rows might
+    have been drawn) and what the power law does not (many a, b and c fit, and no curve follows it
+    exactly). They take the new rows to be of the same kind as these, and the same settings to be
+    used; a model that is chosen by size ("auto") may do better than the forecast at ten times the
+    rows.
 
     Parameters
     ----------
@@ -296,7 +297,7 @@ def forecast(
 
 
 def curve_data(refits: Refits) -> CurveData:
-    """What refits say of the curve: errors by the rows that judge and by those trained on."""
+    """What refits say of the curve: errors by the held-out rows and by those trained on."""
     sizes, k = refits.sizes, refits.n_folds
     # two folds' parts of s rows share so much of them
     shared = (k - 2) / (k - 1) * sizes / sizes[-1] if k > 1 else np.ones(len(sizes))
@@ -318,7 +319,7 @@ def curve_data(refits: Refits) -> CurveData:
 def curve_of_draws(
     sizes: FloatArray, losses: Sequence[FloatArray], n: int, bounds: tuple[float, float]
 ) -> CurveData:
-    """What fits on random parts of n examples say, all judged by the same held-out rows.
+    """What fits on random parts of n examples say, all evaluated on the same held-out rows.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """The power law of a learning curve, loss(n) = a + b·n^−c, and what may hold instead of it.
 
 Refits say what the loss was at some numbers of rows, with errors that are correlated because the
-same rows judge every size. Written as
+same rows evaluate every size. Written as
 
     loss(n) = low + ℓ·h(n),   h(n) = 1 − r + r·(n/n₀)^−c,   n₀ the largest size,
 
@@ -43,7 +43,7 @@ class CurveData:
     means : (J,) array
         Mean loss at each size.
     covariance : (J, J) array
-        Covariance of these means, over rows that judge and rows that are trained on.
+        Covariance of these means, over held-out rows and rows that are trained on.
     training_variance : float
         n times the variance of the loss of one fit on n examples, over draws of them.
     row_variance : float
@@ -122,13 +122,13 @@ class PowerLaw:
         weight, r, c, level, spread = self._components
         data = self.data
         shape = self._shape(n, r, c)
-        centre = level * shape
+        center = level * shape
         walk = self.drift**2 * abs(math.log(n / self.scale)) ** 3 / 3.0
-        variance = (spread * shape) ** 2 + walk * centre**2 + data.training_variance / n
+        variance = (spread * shape) ** 2 + walk * center**2 + data.training_variance / n
         if measured_on is not None:
             # errors become rarer in proportion to the loss
             variance = variance + data.row_variance * shape / measured_on
-        return weight, data.low + centre, np.sqrt(variance)
+        return weight, data.low + center, np.sqrt(variance)
 
     def quantiles(
         self, n: float, probabilities: tuple[float, ...], *, measured_on: int | None = None
@@ -143,14 +143,14 @@ class PowerLaw:
             Quantiles of the mean over so many new examples, with their noise; None: of the true
             loss.
         """
-        weight, centre, spread = self._normals(n, measured_on)
-        return _mixture_quantiles(weight, centre, spread, probabilities, self.data.low)
+        weight, center, spread = self._normals(n, measured_on)
+        return _mixture_quantiles(weight, center, spread, probabilities, self.data.low)
 
     def floor(self, probabilities: tuple[float, ...]) -> tuple[float, ...]:
         """Quantiles of a, the loss that no number of examples gets below by this power law."""
         weight, r, _, level, spread = self._components
-        centre, error = self.data.low + level * (1.0 - r), spread * (1.0 - r)
-        return _mixture_quantiles(weight, centre, error, probabilities, self.data.low)
+        center, error = self.data.low + level * (1.0 - r), spread * (1.0 - r)
+        return _mixture_quantiles(weight, center, error, probabilities, self.data.low)
 
     def rate(self) -> float:
         """Mean of c."""
@@ -166,19 +166,19 @@ def _integrated_walk(distance: FloatArray) -> FloatArray:
 
 def _mixture_quantiles(
     weight: FloatArray,
-    centre: FloatArray,
+    center: FloatArray,
     spread: FloatArray,
     probabilities: tuple[float, ...],
     low: float,
 ) -> tuple[float, ...]:
     """Quantiles of a mixture of normal distributions, none below `low`; by bisection."""
-    spread = np.maximum(spread, 1e-12 * max(1.0, float(np.abs(centre).max())))
+    spread = np.maximum(spread, 1e-12 * max(1.0, float(np.abs(center).max())))
     reach = 10.0 * spread
     wanted = np.asarray(probabilities)
-    below = np.full(len(wanted), float((centre - reach).min()))
-    above = np.full(len(wanted), float((centre + reach).max()))
+    below = np.full(len(wanted), float((center - reach).min()))
+    above = np.full(len(wanted), float((center + reach).max()))
     for _ in range(45):
         middle = 0.5 * (below + above)
-        reached = ndtr((middle[:, None] - centre) / spread) @ weight >= wanted
+        reached = ndtr((middle[:, None] - center) / spread) @ weight >= wanted
         above, below = np.where(reached, middle, above), np.where(reached, below, middle)
     return tuple(float(max(low, value)) for value in above)

@@ -2,8 +2,8 @@
 
     estimator ─▶ policy ─▶ ladder of each row ─▶ threshold (calibration rows) ─▶ predictions
 
-A policy says what safer predictions are; a ladder lists them for each row with what they cost; the
-calibration rows say how far up every row has to climb.
+A policy states what safer predictions are; a ladder lists them for each row with what they cost;
+the calibration rows say how far up every row has to climb.
 """
 
 from consistruct.guarantees.risk.control import RiskControl

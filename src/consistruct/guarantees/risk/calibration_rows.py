@@ -34,7 +34,7 @@ class Calibration:
     n_given : int
         Rows given.
     proved : bool
-        Whether the estimator that predicts is the one that the rows judge.
+        Whether the estimator that predicts is the one that the rows calibrate.
     """
 
     views: list[tuple[View, Any]]
@@ -44,7 +44,7 @@ class Calibration:
 
     @classmethod
     def of(cls, view: View, y: Any) -> Calibration:
-        """All rows, judged by one estimator."""
+        """All rows, predicted by one estimator."""
         n, y = len(view), labels_by_name(view.estimator, y)
         if view.estimator.kind_.name == "rows" and (y is None or len(y) != n):
             raise ValueError(f"y must contain one true label for each of {n} rows")
@@ -96,7 +96,7 @@ def calibration_rows(
     cv: Any,
     rng: np.random.Generator,
 ) -> tuple[TargetEstimator, Calibration]:
-    """Fit the estimator here, and say by which rows it is judged."""
+    """Fit the estimator here, and say which rows calibrate it."""
     units = _Units.of(X, groups)
     if isinstance(cv, float):
         if not 0.0 < cv < 1.0:

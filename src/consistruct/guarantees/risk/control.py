@@ -43,8 +43,8 @@ EVERYONE = ""  # the segment of rows that have none
 class RiskControl(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     """Predictions whose expected task loss is at most a level, with safer ones where needed.
 
-    An estimator says what it would decide and how sure it is. Rows that it was not fitted on, with
-    their true labels, then say how cautious it must be: where it is unsure it abstains, names
+    An estimator states what it would decide and how sure it is. Rows that it was not fitted on,
+    with their true labels, then say how cautious it must be: where it is unsure it abstains, names
     several classes, stops at an inner node of a label tree, names more (or fewer) labels, shows a
     longer list, or hands the row over. The guarantee holds for any model and any distribution, as
     long as new rows are like the calibration rows; it is about the average row, not about each one.
@@ -63,13 +63,14 @@ class RiskControl(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     policy : "auto" or a name of `POLICIES`
         What safer predictions are: "abstain", "sets" (of classes), "ancestor" (inner node of a
         tree), "grow" and "shrink" (labels that may, that surely apply), "threshold" (sets of labels
-        judged as they are), "list" (first items of a ranking), "defer". "auto" asks the loss.
+        counted as they are), "list" (first items of a ranking), "defer". "auto" takes it from the
+        loss.
     risk : "marginal" or "selective"
         Mean over all rows, in which an abstention counts 0, or over the answered ones; the latter
         needs `confidence`.
-    method : "auto", "conformal", "monotonised", "betting", "hoeffding-bentkus" or "binomial"
+    method : "auto", "conformal", "monotonized", "betting", "hoeffding-bentkus" or "binomial"
         How the threshold is found. "auto": conformal risk control where safer predictions are
-        proved to cost no more and no confidence is asked for; otherwise tests, exact ones where
+        proved to cost no more and no confidence is requested; otherwise tests, exact ones where
         the loss is all or nothing, by betting where it is not.
     loss : Loss, optional
         What is guaranteed, if not the estimator's own loss: for sets of labels (Hamming, F-beta).
@@ -79,9 +80,9 @@ class RiskControl(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         Who answers rows that are handed over; None is a person, whose answer is right.
     cv : None, float, int or splitter
         None: `fit` gets rows that the estimator has not seen. A share such as 0.3: the estimator is
-        fitted on the other rows, these calibrate. Folds: every row is judged by an estimator fitted
-        without it, the final one is fitted on all rows; no row is given away, but the guarantee is
-        no longer proved (`guarantee_`).
+        fitted on the other rows, these calibrate. Folds: every row is predicted by an estimator
+        fitted without it, the final one is fitted on all rows; no row is given away, but the
+        guarantee is no longer proved (`guarantee_`).
     max_loss : float, optional
         Largest loss that can occur, where the loss does not say (costs of each example).
     random_state : int or Generator, optional
@@ -343,7 +344,7 @@ class RiskControl(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         found = []
         for rows, part in view.parts():
             family = self._policy.family(part, self._options)
-            found.append(family.present(family.unjudged().rungs(safety[rows])))
+            found.append(family.present(family.without_losses().rungs(safety[rows])))
         return found[0] if len(found) == 1 else np.concatenate(found)
 
     def predict_expected_loss(self, X: Any, groups: Any = None) -> FloatArray:

@@ -1,6 +1,6 @@
 """A ladder per row: safer and safer predictions, what each costs, and when the row climbs to it.
 
-One number for all rows, the *safety* s, says how far up they stand: row i is on the rung whose
+One number for all rows, the *safety* s, states how far up they stand: row i is on the rung whose
 threshold is the last one at or below s. All that calibration needs, the mean of any function of the
 losses for every s at once, is one sort of the thresholds.
 """
@@ -29,7 +29,7 @@ class Ladder:
     answered : (n, J + 1) bool array
         Whether the rung is an answer: an abstention is not.
     sizes : (n, J + 1) array
-        How much the rung says: classes in a set, items in a list, 1 for a single answer.
+        The size of the rung: classes in a set, items in a list, 1 for a single answer.
     """
 
     thresholds: FloatArray
@@ -56,7 +56,7 @@ class Ladder:
         table = self.losses if values is None else values
         return table[np.arange(len(self)), self.rungs(safety)]
 
-    def monotonised(self) -> Ladder:
+    def monotonized(self) -> Ladder:
         """Each rung counts the worst loss of itself and of all safer rungs: never increasing."""
         worst = np.maximum.accumulate(self.losses[:, ::-1], axis=1)[:, ::-1]
         return Ladder(self.thresholds, worst, self.answered, self.sizes)

@@ -1,4 +1,4 @@
-"""Whether what a user asks of `RiskControl` makes sense, and which policy "auto" stands for."""
+"""Whether what a user requests of `RiskControl` makes sense, and which policy "auto" stands for."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from consistruct._validation import check_number
 from consistruct.exceptions import RiskLevelError
-from consistruct.guarantees.risk.policies import POLICIES
+from consistruct.guarantees.risk.policies import POLICIES, default_policy
 from consistruct.guarantees.risk.policies.base import Options
 from consistruct.learning.estimator import TargetEstimator
 from consistruct.losses.base import Loss
@@ -50,7 +50,7 @@ def check_settings(control: Any) -> None:
 
 def choose_policy(control: Any, estimator: TargetEstimator, options: Options) -> str:
     """The policy that is named, or that the loss suggests; where that fails, abstaining."""
-    name = options.loss.safer if control.policy == "auto" else control.policy
+    name = default_policy(options.loss) if control.policy == "auto" else control.policy
     refusal = POLICIES[name].refusal(estimator, options)
     if control.policy == "auto" and refusal is not None and name != "abstain":
         other = POLICIES["abstain"].refusal(estimator, options)

@@ -6,10 +6,10 @@
 * **Confidence** 1 − δ, losses that never increase: the least s from which on all evidence suffices
   (Bates et al. 2021). P(a rule is issued and its risk exceeds the level) ≤ δ over the rows.
 * **Learn then test** (Angelopoulos et al. 2021), whatever the losses do: a fifth of the rows, the
-  pilot, lists thresholds and says where to start; the others test them one after the other towards
-  less safety, until the first that fails; P(issued and exceeded) ≤ δ. In expectation: δ is a tenth
-  of the level, and the level tested is lowered so that level' + δ·(high − level') is the one
-  guaranteed.
+  pilot, lists thresholds and states where to start; the others test them one after the other
+  toward less safety, until the first that fails; P(issued and exceeded) ≤ δ. In expectation: δ is
+  a tenth of the level, and the level tested is lowered so that level' + δ·(high − level') is the
+  one guaranteed.
 
 Whether losses never increase is for the policy to prove; it is not looked up in the rows.
 
@@ -47,7 +47,7 @@ __all__ = [
     "choose_method",
 ]
 
-METHODS = ("auto", "conformal", "monotonised", *TESTS)
+METHODS = ("auto", "conformal", "monotonized", *TESTS)
 PILOT = 5  # one row in so many
 LARGEST_PILOT = 2000
 CANDIDATES = 1000  # thresholds that are tested at most
@@ -63,7 +63,7 @@ class Threshold:
     safety : float
         For a row of weight 0 where rows are weighted, for every row otherwise.
     method : str
-        What found it: "conformal", "monotonised", "betting" or "hoeffding-bentkus".
+        What found it: "conformal", "monotonized", "betting" or "hoeffding-bentkus".
     n : int
         Calibration rows.
     safeties, room : (S,) arrays or None
@@ -111,7 +111,7 @@ def choose_method(
     two_values: bool = False,
     weighted: bool = False,
 ) -> str:
-    """The method that "auto" stands for, or an error where the one asked for proves nothing."""
+    """The method that "auto" stands for, or an error where the one requested proves nothing."""
     if method not in METHODS:
         raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r}")
     if risk == "selective" and confidence is None:
@@ -119,7 +119,7 @@ def choose_method(
             "the selective risk, loss per answer, is controlled with a confidence; pass "
             "confidence=0.9, or risk='marginal'"
         )
-    exact = ("conformal", "monotonised")
+    exact = ("conformal", "monotonized")
     if method == "auto":
         if confidence is None and monotone:
             return "conformal"
@@ -132,7 +132,7 @@ def choose_method(
     if method == "conformal" and not monotone:
         raise ValueError(
             "method='conformal' needs losses that never increase with safety, which is not proved "
-            "for this policy and loss; use 'monotonised' or 'auto'"
+            "for this policy and loss; use 'monotonized' or 'auto'"
         )
     if method == "hoeffding-bentkus" and risk == "selective":
         raise ValueError("the selective risk is tested by method='betting', not by a plain mean")
@@ -146,7 +146,7 @@ def choose_method(
 
 
 def _tested(level: float, confidence: float | None) -> tuple[float, float]:
-    """Level (losses in [0, 1]) and δ of the tests; both lowered where none was asked for."""
+    """Level (losses in [0, 1]) and δ of the tests; both lowered where none was requested."""
     if confidence is not None:
         return level, 1.0 - confidence
     delta = 0.1 * level
@@ -164,7 +164,7 @@ def check_rows(
     safest: float,
     where: str = "",
 ) -> None:
-    """Raise one line that says how many rows it takes, or that no number of rows would do."""
+    """Raise one line that states how many rows it takes, or that no number of rows would do."""
     low, high = bounds
     if high <= low or level >= high:
         return
@@ -174,7 +174,7 @@ def check_rows(
             f"{safest:g}; choose a higher level, or another policy"
         )
     scaled, least = (level - low) / (high - low), (safest - low) / (high - low)
-    if method in ("conformal", "monotonised"):
+    if method in ("conformal", "monotonized"):
         needed = rows_needed(scaled, safest=least)
     else:
         tested, delta = _tested(scaled, confidence)
@@ -195,9 +195,9 @@ def check_rows(
 def always_issued(*, monotone: bool, risk: str, weighted: bool) -> bool:
     """Whether rows that pass `check_rows` give a rule whatever they contain.
 
-    The safest predictions then cost at most what `check_rows` was told, and so many rows prove that
-    to be below the level. Weights may leave too few rows that count; tests in sequence start at a
-    pilot's guess, which need not pass.
+    The safest predictions then cost at most what `check_rows` was given, and so many rows prove
+    that to be below the level. Weights may leave too few rows that count; tests in sequence start
+    at a pilot's guess, which need not pass.
     """
     return monotone and risk == "marginal" and not weighted
 
@@ -262,8 +262,8 @@ def calibrate(
     low, high = bounds
     if level >= high:
         return Threshold(-np.inf, chosen, len(ladder))
-    if chosen in ("conformal", "monotonised"):
-        counted = ladder if chosen == "conformal" else ladder.monotonised()
+    if chosen in ("conformal", "monotonized"):
+        counted = ladder if chosen == "conformal" else ladder.monotonized()
         return _conformal(counted, level, high, weights, chosen)
     scaled = Ladder(
         ladder.thresholds, (ladder.losses - low) / (high - low), ladder.answered, ladder.sizes
@@ -355,7 +355,7 @@ def _pilot_size(n: int) -> int:
 def _fixed_sequence(
     ladder: Ladder, problem: _Tests, weights: FloatArray | None, rng: np.random.Generator
 ) -> float | None:
-    """Test from where the pilot's evidence is greatest towards less safety; the last to pass."""
+    """Test from where the pilot's evidence is greatest toward less safety; the last to pass."""
     shuffled = rng.permutation(len(ladder))
     size = _pilot_size(len(ladder))
     pilot, rest = np.sort(shuffled[:size]), np.sort(shuffled[size:])

@@ -1,4 +1,4 @@
-"""What a fitted estimator says about some rows: its decisions and how sure it is of them."""
+"""What a fitted estimator states about some rows: its decisions and how sure it is of them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CHUNK = 50_000  # rows that are looked at together
 
 
 def check_estimator(estimator: Any) -> TargetEstimator:
-    """The estimator, if it is one of this package; the error says how to wrap a classifier."""
+    """The estimator, if it is one of this package; the error states how to wrap a classifier."""
     found = estimator.estimator if isinstance(estimator, FrozenEstimator) else estimator
     if not isinstance(found, TargetEstimator):
         raise TypeError(
@@ -139,7 +139,7 @@ class View:
     def label_sets(self, y: Any) -> Any:
         """True labels that are sets of labels, (n, T) of 0 and 1, of any size."""
         true_labels = self.loss.true_labels
-        # sizes restrict what is learnt from, not what is judged
+        # sizes restrict what is learned from, not what is evaluated
         if isinstance(true_labels, Subsets):
             return Subsets(true_labels.n_items).check(y, "y")
         return self.true_codes(y)

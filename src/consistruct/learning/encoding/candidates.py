@@ -82,7 +82,7 @@ def distinct_candidates(y: Any) -> Any:
 
 
 class CandidateLabels:
-    """Candidate sets over the labels `classes` of the base loss; `predictions` name the answers."""
+    """Candidate sets over the labels `classes` of the base loss; `predictions` name the labels."""
 
     def __init__(self, classes: Any, predictions: Any) -> None:
         self.classes = classes  # (m,)

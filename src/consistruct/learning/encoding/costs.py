@@ -40,9 +40,10 @@ def _is_frame(table: Any) -> bool:
 def cost_table(table: Any, rows: Any = None) -> CostMatrix:
     r"""The costs as a loss; names are matched with the classes of y later, in any order.
 
-    Unless it is symmetric, a table says what its rows are: a DataFrame on its axes (``index.name``
-    "pred", "true" or ``true\pred``, as in the corner cell of a file), any table by `rows`. The rows
-    of a dict of dicts are its outer keys; what a right decision costs may be left out of it.
+    Unless it is symmetric, a table states what its rows are: a DataFrame on its axes
+    (``index.name`` "pred", "true" or ``true\pred``, as in the corner cell of a file), any table by
+    `rows`. The rows of a dict of dicts are its outer keys; what a right decision costs may be left
+    out of it.
 
     >>> cost_table({"ill": {"well": 1}, "well": {"ill": 9}}, rows="pred")([1], [0])
     array([9.])
@@ -100,7 +101,7 @@ def loss_with_rows(loss: Any, rows: Any) -> Any:
     if isinstance(loss, str) and names_cost_file(loss):
         return parse_loss(loss, rows=rows)
     raise ValueError(
-        f"rows says what the rows of a table of costs are, but loss is {loss!r}; omit rows"
+        f"rows states what the rows of a table of costs are, but loss is {loss!r}; omit rows"
     )
 
 

@@ -4,9 +4,9 @@ A loss on orders whose score space is `Positions` is L(σ, y) = o_y + Σ_i u_i(y
 not change if a constant is added to all scores of a query, so only contrasts of items matter; on
 them the Gram operator is a number g_n = Var(d)·n/(n−1). The quadratic surrogate of a query is then
 
-    ½ g_n ‖P(θ + u)‖²,      P the centring of the items of the query,
+    ½ g_n ‖P(θ + u)‖²,      P the centering of the items of the query,
 
-and its minimiser is θ = −E[u | x] up to a constant: sorting by it is the Bayes decision.
+and its minimizer is θ = −E[u | x] up to a constant: sorting by it is the Bayes decision.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, Self
 import numpy as np
 
 from consistruct.exceptions import CapabilityError
-from consistruct.learning.encoding.queries import centred, orders_of_scores
+from consistruct.learning.encoding.queries import centered, orders_of_scores
 from consistruct.learning.statistics import Statistic
 from consistruct.losses import MeanAveragePrecision
 from consistruct.losses.base import Loss, dense_target
@@ -33,7 +33,7 @@ class ItemTargets(Statistic):
     """τ(y) = P u(y): the target of each item of a query, less their mean.
 
     All batches are packed (`Ragged`), one number per item. Sorting by them is the Bayes decision;
-    the expected loss of a query is not told, since the mean of its targets is left out.
+    the expected loss of a query is not reported, since the mean of its targets is left out.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ class ItemTargets(Statistic):
 
     def project(self, expected: Any) -> Any:
         """Less the mean of each query."""
-        return expected.with_values(centred(expected.values, expected.offsets))
+        return expected.with_values(centered(expected.values, expected.offsets))
 
     def decode(self, expected: Any) -> Any:
         """Items of each query, best first; equal ones in the order of the data."""
@@ -74,7 +74,7 @@ class ItemTargets(Statistic):
 
     def squared_error(self, error: Any) -> FloatArray:
         weight = contrast_weights(self.loss, error.lengths)
-        squares = centred(error.values, error.offsets) ** 2
+        squares = centered(error.values, error.offsets) ** 2
         return np.asarray(0.5 * weight * np.add.reduceat(squares, error.offsets[:-1]))
 
     def offset(self, expected: Any) -> FloatArray:
@@ -123,7 +123,7 @@ def require_item_scores(loss: RelevanceLoss, scores: object) -> None:
 
 
 def item_targets(loss: RelevanceLoss, grades: Ragged) -> tuple[FloatArray, FloatArray]:
-    """−u of every item, (N,), centred in each query, and the weight g of each query, (n,).
+    """−u of every item, (N,), centered in each query, and the weight g of each query, (n,).
 
     Queries in which all orders are alike (one item, a cut-off at the last) weigh 0.
     """

@@ -240,7 +240,7 @@ LONG = 2**22  # entries; above, a product of the library is faster than a serial
 
 
 def known_finite(X: Any) -> bool:
-    """Whether X is certainly finite; False only says that scikit-learn has to look.
+    """Whether X is certainly finite; False only states that scikit-learn has to look.
 
     NaN and infinities stay in a sum. That pass is serial, and on a long array takes a tenth of the
     time of all products.
@@ -343,7 +343,7 @@ def _surely_ordinary_columns(X: Any) -> bool:
 
 
 def _surely_ordinary(X: Any) -> bool:
-    """Whether a long array is ordinary by its sum of squares; False only asks for a search."""
+    """Whether a long array is ordinary by its sum of squares; if not, it must be searched."""
     values = X.data if is_sparse(X) else X
     if values.dtype == np.float32 or values.size == 0:  # its range is narrower than ours
         return True

@@ -17,7 +17,7 @@ import numpy as np
 from consistruct.learning.encoding.sets import SetLabels
 from consistruct.losses import CostVectors, Decision, parse_loss
 from consistruct.losses.base import Loss, Sizes
-from consistruct.losses.metrics import Metric, asked_metric
+from consistruct.losses.metrics import Metric, requested_metric
 from consistruct.losses.registry import LOSSES, loss_name
 from consistruct.protocols import FloatArray, LabelArray
 from consistruct.structures import Classes
@@ -51,7 +51,7 @@ UNSEEN = -1
 
 
 class LabelEncoding(Protocol):
-    """An encoder; `known`, where there is one, encodes what can be scored but not learnt from."""
+    """An encoder; `known`, where there is one, encodes what can be scored but not learned from."""
 
     def class_names(self, loss: Loss) -> Any:
         """What scikit-learn calls classes: the columns of a label matrix."""
@@ -115,7 +115,7 @@ class ClassLabels:
 
 
 class PartLabels:
-    """Labels of T parts: `states` names the states, `flat` says that T = 1 was given as (n,)."""
+    """Labels of T parts: `states` names the states, `flat` states that T = 1 was given as (n,)."""
 
     def __init__(self, states: Any, flat: bool) -> None:
         self.states = states  # (s,)
@@ -185,7 +185,7 @@ def over_parts(loss: Any) -> bool:
     written = written_as(loss)
     if written is not None:
         return written in ("parts", "sets")
-    metric = asked_metric(loss)
+    metric = requested_metric(loss)
     return metric is not None and metric.labels
 
 
@@ -217,7 +217,7 @@ def prepare_labels(
     classes: Any = None,
     structured: bool,
     order: Any = None,
-    asked: Metric | None = None,
+    requested: Metric | None = None,
 ) -> tuple[Loss, LabelEncoding, LabelArray]:
     """The loss with its sizes filled in, the encoder, and the codes of y.
 
@@ -232,7 +232,7 @@ def prepare_labels(
         Whether labels may have any shape; otherwise y is 1-d or a 0/1 indicator matrix.
     order : sequence, optional
         The classes from lowest to highest, where y or whoever calls knows it.
-    asked : Metric, optional
+    requested : Metric, optional
         What the decisions are for, where the loss only serves the fit.
     """
     if not isinstance(loss, str | Loss):
@@ -260,13 +260,13 @@ def prepare_labels(
         found = parse_loss(loss, sizes=_sizes(loss, labels, distinct, structured))
     else:
         found = loss
-    found = found.learnt_from(labels)
+    found = found.fit_sizes(labels)
     if written == "classes":
         known = distinct_labels(labels if classes is None else classes)
-        wanted = found if asked is None else asked
+        wanted = found if requested is None else requested
         if wanted.ordered_classes and getattr(found.true_labels, "names", None) is None:
-            if asked is not None and asked.names is not None:
-                order = asked.names
+            if requested is not None and requested.names is not None:
+                order = requested.names
             elif order is None and known.dtype.kind in "OUS":
                 order = classes  # whoever names all classes names them in order
             known = in_order(known, order, wanted)
@@ -411,8 +411,8 @@ def order_of(y: Any) -> tuple[Any, ...] | None:
     return tuple(kind.categories) if isinstance(kind, nw.Enum) else None
 
 
-def in_order(distinct: Any, order: Any, asked: object) -> Any:
-    """The classes from the lowest to the highest, for a loss or metric that asks for it.
+def in_order(distinct: Any, order: Any, requested: object) -> Any:
+    """The classes from the lowest to the highest, for a loss or metric that requests it.
 
     Numbers have an order, and so have text that is numbers and single letters; other text must
     be put in order by whoever knows it.
@@ -434,7 +434,7 @@ def in_order(distinct: Any, order: Any, asked: object) -> Any:
         return distinct[np.argsort([float(label) for label in distinct], kind="stable")]
     except (TypeError, ValueError):
         raise ValueError(
-            f"{asked!r} needs the order of the classes, and text has none: y contains "
+            f"{requested!r} needs the order of the classes, and text has none: y contains "
             f"{listed(distinct)}; name them from lowest to highest in the loss, such as "
             "'ordinal:low,mid,high' or 'qwk:low,mid,high', or pass numbers or an ordered pandas "
             "Categorical"

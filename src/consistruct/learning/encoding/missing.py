@@ -21,7 +21,7 @@ def is_missing(cell: str, missing: Iterable[str] = ()) -> bool:
 
 
 def is_missing_label(value: Any, missing: Iterable[str] = ()) -> bool:
-    """Whether a true label is missing: None, NaN, or text that says so.
+    """Whether a true label is missing: None, NaN, or text that states it.
 
     The word ``none`` in small letters is a class: "none", "mild", "severe".
 

@@ -60,7 +60,7 @@ def orders_from_ranks(ranks: ArrayLike) -> IntArray:
 class OrderLabels:
     """Orders of the labels `items`, best first; −1, NaN or None ends an order early.
 
-    An order that ends early says that the labels it lists come before all others, in that order.
+    An order that ends early states that the labels it lists come before all others, in that order.
     """
 
     def __init__(self, items: Any) -> None:

@@ -1,4 +1,4 @@
-"""Queries and their items, packed, and how their order is judged.
+"""Queries and their items, packed, and how their order is evaluated.
 
 One matrix holds the features of all items, offsets say where each query starts.
 """
@@ -25,7 +25,7 @@ from consistruct.structures import Ragged
 __all__ = [
     "QueryBatch",
     "RelevanceLabels",
-    "centred",
+    "centered",
     "is_query_list",
     "losses_of_orders",
     "losses_of_scores",
@@ -55,7 +55,7 @@ class QueryBatch:
         ``positions[offsets[q]:offsets[q + 1]]``.
     offsets : (n + 1,) int array
     listed : bool
-        Whether a list of queries was given; answers are then lists too.
+        Whether a list of queries was given; predictions are then lists too.
     """
 
     items: Any
@@ -239,7 +239,7 @@ def query_means(values: FloatArray, offsets: IntArray) -> FloatArray:
     return np.asarray(np.add.reduceat(values, offsets[:-1], axis=0) / lengths)
 
 
-def centred(values: FloatArray, offsets: IntArray) -> FloatArray:
+def centered(values: FloatArray, offsets: IntArray) -> FloatArray:
     """Minus the mean over the items of each query: (N, …) -> (N, …)."""
     return np.asarray(values - np.repeat(query_means(values, offsets), np.diff(offsets), axis=0))
 
@@ -259,7 +259,7 @@ ANY_LENGTH = 2**40  # stands for the length that a spec leaves open: no cut-off 
 
 
 class RelevanceLabels:
-    """Relevance grades of the items of queries: what item rankings are learnt from."""
+    """Relevance grades of the items of queries: what item rankings are learned from."""
 
 
 def takes_queries(loss: Any, X: Any, y: Any, groups: Any = None) -> bool:

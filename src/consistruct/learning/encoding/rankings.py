@@ -65,7 +65,7 @@ class Queries(Kind):
 def read_queries(
     estimator: Any, model: Any, X: Any, y: Any, groups: Any, sample_weight: Any
 ) -> Examples:
-    """Packed queries, their grades and weights; `model` says whether NaN in X is welcome."""
+    """Packed queries, their grades and weights; `model` states whether NaN in X is welcome."""
     batch = _checked(estimator, X, groups, model, reset=True)
     grades = batch.grades(y)
     weight = _query_weight(sample_weight, len(batch))

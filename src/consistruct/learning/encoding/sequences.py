@@ -104,7 +104,7 @@ class TokenStates(Statistic):
         return np.asarray(0.5 * squares / error.lengths)
 
     def with_loss(self, loss: Loss) -> Self:
-        if loss.wrong_parts == (None, self.width):
+        if loss.hamming_shape == (None, self.width):
             return type(self)(Hamming(None, self.width), self.tags)
         raise ConsistructError(
             f"states of tokens are for {self.loss!r}, the share of wrong tokens, not for {loss!r}"

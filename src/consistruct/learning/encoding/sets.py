@@ -29,4 +29,4 @@ class SetLabels:
         return pred
 
     def losses(self, loss: Loss, pred: LabelArray, y: Any) -> FloatArray:
-        return loss(pred, y)  # the sizes of F_β restrict what is learnt from, not the loss
+        return loss(pred, y)  # the sizes of F_β restrict what is learned from, not the loss

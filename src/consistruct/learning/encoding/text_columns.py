@@ -2,8 +2,8 @@
 
 One rule for files and data frames. What has a single reading is read: ``3,7`` beside ``12,25``,
 ``1,862.50``, ISO dates, ``25/12/2023`` beside ``07/12/2023``. What has several stays a category,
-with a note that says what it looks like and which option reads it. A later column is read with the
-decimal sign and the date format that were found first, never by a fresh look at its cells.
+with a note that states what it looks like and which option reads it. A later column is read with
+the decimal sign and the date format that were found first, never by a fresh look at its cells.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ ISO = "iso"  # the format of dates such as 2026-01-31 and 2026-01-31T12:30:00
 # A share of cells: from it on commas are the notation of a column, and numbers make the words
 # beside them look like missing cells
 MOSTLY = 0.5
-LEAST_NUMBERS = 10  # cells of a column of which the latter is said
-FEW_WORDS = 3  # different words of which this can be said
+LEAST_NUMBERS = 10  # cells of a column of which the latter is stated
+FEW_WORDS = 3  # different words of which this can be stated
 MANY_VALUES = 0.9  # of the rows: a category of more values than this is nearly a name of each row
-LEAST_ROWS = 20  # from which this is said
+LEAST_ROWS = 20  # from which this is stated
 SLIPS = 0.1  # so few cells that are no numbers in a column of numbers are mistakes
 EXACT = 2**53  # up to here a float holds every integer
 
@@ -113,7 +113,7 @@ def read_text_column(
     kind : "number", "date" or "category", optional
         What the column must be, as that of an earlier table was; with `decimal` or `date_format`
         it is read by these alone. A cell of another kind raises `CellError`, and so does a cell
-        among numbers that may be a slip where no kind is asked for.
+        among numbers that may be a slip where no kind is requested.
     options : bool
         Whether messages may name options of `read_data` and the command line; frames have none,
         and messages say what to do with the column.

@@ -68,8 +68,8 @@ def permutation_importance(
 ) -> Importance:
     """Shuffle one column at a time and see what it costs, by the loss the model is judged by.
 
-    Use rows that the model was not fitted on. A column that repeats what another one says looks
-    unimportant, because the other one still says it.
+    Use rows that the model was not fitted on. A column that repeats what another one holds looks
+    unimportant, because the other one still holds it.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ def permutation_importance(
         Of the rows, sequences or queries.
     random_state : int, Generator or None
     n_jobs : int, optional
-        Columns at a time; the answer does not depend on it.
+        Columns at a time; the result does not depend on it.
 
     Returns
     -------

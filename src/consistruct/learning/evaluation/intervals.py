@@ -112,7 +112,7 @@ def loss_interval(loss: Loss, losses: Any, confidence: float = 0.95) -> Interval
 def _largest_mean(sample: FloatArray, delta: float) -> float:
     """The largest mean of values in [0, 1] that is not refuted at δ."""
     values, counts = np.unique(sample, return_counts=True)
-    if len(values) > FINE:  # rounded up: the answer can only become larger
+    if len(values) > FINE:  # rounded up: the result can only become larger
         values, counts = np.unique(np.ceil(sample * FINE) / FINE, return_counts=True)
     n, enough = len(sample), math.log(1.0 / delta)
 
@@ -126,7 +126,7 @@ def _largest_mean(sample: FloatArray, delta: float) -> float:
         return float(capital(logs)) >= enough
 
     start = float(counts @ values) / n
-    # from above, so that no mean beyond the answer is left standing
+    # from above, so that no mean beyond the result is left standing
     tried = start + (1.0 - start) * np.linspace(1.0, 0.0, COARSE, endpoint=False) ** 2
     above = 1.0
     for mean in tried:

@@ -34,7 +34,7 @@ from consistruct.learning.encoding.sets import SetLabels
 from consistruct.learning.rules.deciding import confusion_of
 from consistruct.losses import parse_loss
 from consistruct.losses.base import Loss, Sizes
-from consistruct.losses.metrics import asked_metric, is_metric
+from consistruct.losses.metrics import is_metric, requested_metric
 from consistruct.protocols import FloatArray
 
 __all__ = ["TaskLossScorer", "metric_value", "task_loss", "task_losses"]
@@ -87,7 +87,7 @@ def task_losses(
             found, _prediction_codes(encoding, np.asarray(y_pred), found), y_true
         )
     true, pred = np.asarray(y_true), np.asarray(y_pred)
-    if written == "sets":  # sizes restrict what is learnt from, not the loss
+    if written == "sets":  # sizes restrict what is learned from, not the loss
         n_parts = true.shape[1] if true.ndim == 2 else None
         sets = parse_loss(loss, sizes=Sizes(n_parts=n_parts)) if isinstance(loss, str) else loss
         return np.asarray(sets(pred, true))
@@ -141,7 +141,8 @@ def metric_value(y_true: Any, y_pred: Any, *, metric: Any, sample_weight: Any = 
     ----------
     y_true, y_pred : (n,) classes or (n, T) label indicators
         Classes are those of both together, sorted; where a metric is about two of them, the second
-        is the one to find. One that occurs alone must be 0 or 1, which says which of the two it is.
+        is the one to find. One that occurs alone must be 0 or 1, which states which of the two it
+        is.
     metric : Metric or str
         See `consistruct.losses.parse_metric`.
     sample_weight : (n,) array, optional
@@ -157,7 +158,7 @@ def metric_value(y_true: Any, y_pred: Any, *, metric: Any, sample_weight: Any = 
     >>> round(value, 6)
     0.777778
     """
-    found = asked_metric(metric)
+    found = requested_metric(metric)
     if found is None:
         raise ValueError(f"{metric!r} is not a metric; use task_loss for losses")
     y_pred = labels_in_order(y_pred, label_names(y_true), "y_pred")

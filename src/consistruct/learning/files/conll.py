@@ -9,7 +9,7 @@ lines apart (otherwise the line number does); ``#`` begins a comment. A referenc
 the sequence reads as ``_B-1``, ``_B+1`` and so on. These are the unigram lines of CRF++ and
 CRFsuite-style templates::
 
-    # the word, its neighbour, and a pair of parts of speech
+    # the word, its neighbor, and a pair of parts of speech
     w[0]:%x[0,0]
     w[-1]:%x[-1,0]
     pos[-1]|pos[0]:%x[-1,1]|%x[0,1]

@@ -44,7 +44,7 @@ VALUES = [
             "PrecisionAtLeast",
             "PrecisionScore",
             "RecallAtLeast",
-            "Randomised",
+            "Randomized",
             "RecallMean",
             "RecallScore",
         ),
@@ -74,7 +74,7 @@ PLAIN = [
     ),
     (
         "consistruct.learning.models.features.approximations",
-        ("KernelCentres", "NystroemFeatures", "RandomFeatures"),
+        ("KernelCenters", "NystroemFeatures", "RandomFeatures"),
     ),
     ("consistruct.learning.models.solvers.sgd_state", ("SGDState",)),
     ("consistruct.learning.encoding.labels", ("ClassLabels", "PartLabels", "RawLabels")),

@@ -14,7 +14,7 @@ from typing import Any
 
 import consistruct
 from consistruct.exceptions import ModelFileError
-from consistruct.learning.models.base import LeftOut
+from consistruct.learning.models.base import OutOfFold
 
 __all__ = [
     "ModelType",
@@ -152,7 +152,7 @@ def estimator_type(name: str, cls: type) -> ModelType:
         left = {*parameters, "_sklearn_version"}
         state = {key: entry for key, entry in value.__getstate__().items() if key not in left}
         # estimates of training examples are not part of a model
-        return parameters, {k: None if isinstance(v, LeftOut) else v for k, v in state.items()}
+        return parameters, {k: None if isinstance(v, OutOfFold) else v for k, v in state.items()}
 
     def put_together(arguments: dict[str, Any], state: dict[str, Any]) -> Any:
         value = cls(**arguments)

@@ -63,7 +63,7 @@ def save(estimator: Any, path: str | Path, *, notes: Mapping[str, Any] | None = 
         Fitted or not, with any model of `consistruct.models`. scikit-learn's estimators inside
         them are written by skops, as far as they are on a closed list: linear models, trees,
         forests, boosting by histograms, networks, calibration, pipelines and the usual
-        transformers. Other packages, nearest neighbours, support vectors and functions are refused
+        transformers. Other packages, nearest neighbors, support vectors and functions are refused
         with the reason; for them there is ``joblib.dump``, whose files run code when they are
         loaded. A loss or a model of your own needs `register_type`.
     path : path

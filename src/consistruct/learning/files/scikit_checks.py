@@ -26,7 +26,7 @@ __all__ = [
 LEAF = -1  # the child of a leaf in a Tree
 
 
-# Workers that a file may request of joblib, which starts as many processes as it is told to: more
+# Workers that a file may request of joblib, which starts as many processes as it is set to: more
 # than any single machine has processors, fewer than a machine fails at.
 MOST_JOBS = 1024
 # modules of types that are values (of `dtype`) and not something to call
@@ -167,7 +167,7 @@ def check_tree(tree: Any, n_features: int) -> None:
     features = np.asarray(tree.feature)[inner]
     _require(
         tree.n_features == n_features and _within(features, n_features),
-        f"a tree asks for a feature that {n_features} columns do not have",
+        f"a tree uses a feature that {n_features} columns do not have",
     )
     _require(not np.isnan(np.asarray(tree.threshold)[inner]).any(), "a threshold is not a number")
     _require(np.isfinite(np.asarray(tree.value)).all(), "a leaf is not finite")
@@ -234,7 +234,7 @@ def check_boosted_tree(predictor: Any, categorical: NDArray[np.bool_]) -> None:
     split = nodes[inner]
     _require(
         _within(split["feature_idx"], len(categorical)),
-        f"a tree asks for a feature that {len(categorical)} columns do not have",
+        f"a tree uses a feature that {len(categorical)} columns do not have",
     )
     # +inf sends every number left and missing values right
     _require(not np.isnan(split["num_threshold"]).any(), "a threshold is not a number")
@@ -307,7 +307,7 @@ def _keeps_columns(step: Any) -> bool:
 
 
 def _check_one_hot(encoder: Any) -> None:
-    """Columns of every category within those that the encoder says it has."""
+    """Columns of every category within those that the encoder states it has."""
     state = vars(encoder)
     if "categories_" not in state:
         return

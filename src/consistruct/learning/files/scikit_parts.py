@@ -1,11 +1,11 @@
 """scikit-learn objects inside a model file: skops, a closed list of types, checked content.
 
 skops writes an object as a description in JSON and plain arrays, and builds it again from types
-that it is told to trust. Here the list is our own and explicit: types whose content cannot make
+that it is set to trust. Here the list is our own and explicit: types whose content cannot make
 compiled code read outside its arrays, or whose content `scikit_checks` verifies first. The
 description is looked through before anything is built, the object before it is used.
 
-Not on the list, on purpose: support vector machines, nearest neighbours, Gaussian processes and
+Not on the list, on purpose: support vector machines, nearest neighbors, Gaussian processes and
 anything else that hands unchecked numbers to compiled code; functions; other packages.
 """
 

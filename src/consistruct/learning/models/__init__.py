@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from sklearn.base import clone
 
 from consistruct._validation import check_jobs, check_settings
-from consistruct.learning.models.base import LeftOut, TargetModel
+from consistruct.learning.models.base import OutOfFold, TargetModel
 
 if TYPE_CHECKING:
     from consistruct.learning.models.boosting.model import Boosting
@@ -34,8 +34,8 @@ __all__ = [
     "Chain",
     "Costs",
     "Items",
-    "LeftOut",
     "Linear",
+    "OutOfFold",
     "Prepared",
     "Probabilities",
     "Regressor",

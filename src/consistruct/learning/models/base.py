@@ -1,8 +1,8 @@
-"""What every model of the expected target is: fit a conditional mean, answer with estimates of it.
+"""What every model of the expected target is: fit a conditional mean, return estimates of it.
 
 A model is a scikit-learn estimator (parameters in ``__init__``, clonable) whose `fit` takes true
-labels as codes and a `Statistic` that says what of them is averaged. It knows nothing of decisions:
-the estimators decode, recalibrate and report, once for all models.
+labels as codes and a `Statistic` that states what of them is averaged. It knows nothing of
+decisions: the estimators decode, recalibrate and report, once for all models.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from consistruct.exceptions import CapabilityError
 from consistruct.learning.statistics import Statistic
 from consistruct.protocols import FloatArray, IntArray, LabelArray
 
-__all__ = ["LeftOut", "TargetModel"]
+__all__ = ["OutOfFold", "TargetModel"]
 
 
 @dataclass(frozen=True, eq=False)
-class LeftOut:
+class OutOfFold:
     """Estimates of training examples by models that did not see them.
 
     Attributes
@@ -65,10 +65,11 @@ class TargetModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is 
     uses_cv : bool
         Whether the estimator's ``cv`` is the model's own (`Stack`).
     shrinks : bool
-        Whether a penalty pulls its estimates towards their mean, so that left-out rows are asked
+        Whether a penalty pulls its estimates toward their mean, so that out-of-fold rows determine
         how far (least squares); probabilities of other models are taken as they are.
     estimates : bool
-        Whether `expected` answers; False for models that only rank labels, which then decide.
+        Whether `expected` returns estimates; False for models that only rank labels, which then
+        decide.
     decides : bool
         Whether predictions are the model's own (`decisions`), not decoded from `expected`.
     """
@@ -85,7 +86,7 @@ class TargetModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is 
     estimates: ClassVar[bool] = True
     decides: ClassVar[bool] = False
 
-    statistic_: Statistic  # what `expected` estimates: the one asked for, or the model's own
+    statistic_: Statistic  # what `expected` estimates: the one requested, or the model's own
 
     @abstractmethod
     def fit(
@@ -117,7 +118,7 @@ class TargetModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is 
     def expected(self, X: Any) -> Any:
         """E[τ(y) | x], (n, width) for ``statistic_``; `Ragged` for sequences and queries.
 
-        A model that only ranks labels raises `CapabilityError` and answers `decisions` instead.
+        A model that only ranks labels raises `CapabilityError` and has `decisions` instead.
         """
 
     # --- optional capabilities ---
@@ -126,11 +127,11 @@ class TargetModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn is 
         """Predictions as codes, by the model's own rule; needed of models that only rank."""
         return self.statistic_.decode(self.expected(X))
 
-    def left_out(self) -> LeftOut:
+    def out_of_fold(self) -> OutOfFold:
         """Estimates of (some of) the training examples by models that did not see them."""
         raise CapabilityError(
             self,
-            "left_out",
-            "held-out estimates without refitting",
+            "out_of_fold",
+            "out-of-fold estimates without refitting",
             "pass cv= to the estimator, which then fits on folds",
         )

@@ -1,4 +1,4 @@
-"""Between a statistic and what a regressor sees: orthonormal, centred, nothing constant.
+"""Between a statistic and what a regressor sees: orthonormal, centered, nothing constant.
 
 For targets, v ↦ (mᵀv, Lᵀv) with m = E_c F_c and LLᵀ = Cov_c F_c, so that squared distance is vᵀḠv,
 the quadratic surrogate's. The constant direction m stands apart: most losses need not fit it. The

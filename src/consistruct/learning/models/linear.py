@@ -14,7 +14,7 @@ from consistruct.learning.models.features.feature_choice import choose_features
 from consistruct.learning.models.features.feature_maps import (
     FeatureOptions,
     ScoreMap,
-    refuse_idle_features,
+    check_unused_feature_params,
 )
 from consistruct.learning.models.solvers.averaged_sgd import AveragedSGD
 from consistruct.learning.models.solvers.choice import make_solver
@@ -56,7 +56,7 @@ class Linear(TargetModel):
         Where θ lives; None is the loss's own score space.
     fit_intercept : bool
     standardize : "auto" or bool
-        Whether features are standardised first; "auto" leaves linear features as they are.
+        Whether features are standardized first; "auto" leaves linear features as they are.
 
     Attributes
     ----------
@@ -123,7 +123,7 @@ class Linear(TargetModel):
     ) -> Self:
         solver = make_solver(self.solver)
         single_alpha(self.alpha)
-        self._settle(statistic)
+        self._prepare(statistic)
         weight = np.ones(len(codes)) if sample_weight is None else sample_weight
         self.score_map_ = self._score_map(X, codes, weight, rng)
         found = solver.solve(
@@ -160,7 +160,7 @@ class Linear(TargetModel):
         weight = np.ones(len(codes)) if sample_weight is None else sample_weight
         state: SGDState | None = getattr(self, "sgd_state_", None)
         if state is None:
-            self._settle(statistic)
+            self._prepare(statistic)
             self.score_map_ = self._score_map(X, codes, weight, rng)
         problem = SGDRun(
             solver,
@@ -179,7 +179,7 @@ class Linear(TargetModel):
         self.alpha_, self.n_iter_, self.path_ = problem.state.alpha, problem.state.epoch, {}
         return self
 
-    def _settle(self, statistic: Statistic) -> None:
+    def _prepare(self, statistic: Statistic) -> None:
         """The surrogate for the loss of the statistic, and the statistic that its link gives."""
         loss = statistic.loss
         if self.decoding not in ("bayes", "argmax"):
@@ -199,7 +199,7 @@ class Linear(TargetModel):
     def _score_map(
         self, X: Any, codes: LabelArray, weight: FloatArray, rng: np.random.Generator
     ) -> ScoreMap:
-        refuse_idle_features(self)
+        check_unused_feature_params(self)
         options = FeatureOptions(
             self.features,
             self.kernel,

@@ -23,7 +23,7 @@ class Output:
     """What the scores of a network stand for: probabilities of classes, or scores of a criterion.
 
     Scores are shift + scale · (what the network gives), so that the units of the loss do not matter
-    to the optimiser. An offset that depends on the true label is one more score.
+    to the optimizer. An offset that depends on the true label is one more score.
     """
 
     def __init__(self, statistic: Statistic, task: Any, shift: FloatArray, scale: float) -> None:

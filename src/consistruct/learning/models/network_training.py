@@ -55,7 +55,7 @@ class Training:
 def train(
     network: torch.nn.Module,
     value: Callable[[IntArray], torch.Tensor],
-    judge: Callable[[], tuple[float, float]] | None,
+    validate: Callable[[], tuple[float, float]] | None,
     rows: IntArray,
     settings: Training,
 ) -> tuple[Arrays, dict[str, FloatArray]]:
@@ -66,7 +66,7 @@ def train(
     network : Module, on its device
     value : function
         Mean of the criterion over rows of the training data, with derivatives.
-    judge : function or None
+    validate : function or None
         (task loss, criterion) on rows that are not trained on; None trains all epochs.
     rows : (n,) int array
         Rows that are trained on.
@@ -74,12 +74,12 @@ def train(
     """
     import torch
 
-    optimiser = torch.optim.AdamW(
+    optimizer = torch.optim.AdamW(
         network.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay
     )
     best: tuple[float, ...] = (np.inf, np.inf)
     best_weights, waited, start = _weights(network), 0, 0
-    path: dict[str, list[float]] = {"training": [], "left_out": []}
+    path: dict[str, list[float]] = {"training": [], "held_out": []}
     found = None
     if settings.checkpoint is not None:
         found = read_checkpoint(settings.checkpoint, settings.fingerprint)
@@ -88,24 +88,24 @@ def train(
         best, path = tuple(found.numbers["best"]), found.numbers["path"]
         best_weights = _part(found.arrays, "best.")
         _load(network, _part(found.arrays, "now."))
-        _resume(optimiser, _part(found.arrays, "step."))
+        _resume(optimizer, _part(found.arrays, "step."))
     for epoch in range(start, settings.max_epochs):
-        if judge is not None and waited >= settings.patience:
+        if validate is not None and waited >= settings.patience:
             break
         order = np.random.default_rng([settings.seed, epoch]).permutation(rows)
         rate = 0.5 * settings.learning_rate * (1 + np.cos(np.pi * epoch / settings.max_epochs))
-        for group in optimiser.param_groups:
+        for group in optimizer.param_groups:
             group["lr"] = rate
         with seeded(settings.seed + 1 + epoch):
             network.train()
-            total = _epoch(value, optimiser, order, settings.batch_size)
+            total = _epoch(value, optimizer, order, settings.batch_size)
         network.eval()
         path["training"].append(total)
-        if judge is None:
+        if validate is None:
             best_weights = _weights(network)
         else:
-            score = judge()
-            path["left_out"].append(score[0])
+            score = validate()
+            path["held_out"].append(score[0])
             waited += 1
             if score < best:  # ties of the task loss: the smaller value of the criterion
                 best, best_weights, waited = score, _weights(network), 0
@@ -125,26 +125,26 @@ def train(
             arrays = {
                 **{f"now.{name}": array for name, array in _weights(network).items()},
                 **{f"best.{name}": array for name, array in best_weights.items()},
-                **{f"step.{name}": array for name, array in _moments(optimiser).items()},
+                **{f"step.{name}": array for name, array in _moments(optimizer).items()},
             }
             write_checkpoint(settings.checkpoint, Checkpoint(arrays, numbers, settings.fingerprint))
     return best_weights, {name: np.array(values) for name, values in path.items()}
 
 
-def _epoch(value: Any, optimiser: Any, order: IntArray, size: int) -> float:
+def _epoch(value: Any, optimizer: Any, order: IntArray, size: int) -> float:
     """One pass; the mean of the criterion over it."""
     total: Any = 0.0
     for start in range(0, len(order), size):
         part = order[start : start + size]
-        optimiser.zero_grad(set_to_none=True)
+        optimizer.zero_grad(set_to_none=True)
         mean = value(part)
         mean.backward()
-        optimiser.step()
+        optimizer.step()
         total = total + mean.detach() * len(part)
     total = float(total) / len(order)
     if not np.isfinite(total):
         raise ValueError(
-            f"training diverged: the criterion is {total}; lower learning_rate, or standardise"
+            f"training diverged: the criterion is {total}; lower learning_rate, or standardize"
         )
     return total
 
@@ -178,8 +178,8 @@ def _load(network: Any, arrays: Arrays) -> None:
     network.load_state_dict({name: torch.from_numpy(a.copy()) for name, a in arrays.items()})
 
 
-def _moments(optimiser: Any) -> Arrays:
-    state = optimiser.state_dict()["state"]
+def _moments(optimizer: Any) -> Arrays:
+    state = optimizer.state_dict()["state"]
     return {
         f"{number}.{name}": tensor.detach().cpu().numpy()
         for number, entry in state.items()
@@ -187,16 +187,16 @@ def _moments(optimiser: Any) -> Arrays:
     }
 
 
-def _resume(optimiser: Any, arrays: Arrays) -> None:
+def _resume(optimizer: Any, arrays: Arrays) -> None:
     import torch
 
     state: dict[int, dict[str, Any]] = {}
     for key, array in arrays.items():
         number, _, name = key.partition(".")
         state.setdefault(int(number), {})[name] = torch.from_numpy(np.array(array))
-    whole = optimiser.state_dict()
+    whole = optimizer.state_dict()
     whole["state"] = state
-    optimiser.load_state_dict(whole)
+    optimizer.load_state_dict(whole)
 
 
 def _part(arrays: Arrays, prefix: str) -> Arrays:

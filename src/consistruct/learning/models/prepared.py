@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from consistruct._validation import is_sparse
-from consistruct.learning.models.base import LeftOut, TargetModel
+from consistruct.learning.models.base import OutOfFold, TargetModel
 from consistruct.learning.statistics import Statistic
 from consistruct.protocols import FloatArray
 
@@ -100,6 +100,6 @@ class Prepared(TargetModel):
     def decisions(self, X: Any) -> Any:
         return self.model_.decisions(self._transform(X))
 
-    def left_out(self) -> LeftOut:
-        """The model's own; what the transformer learnt (means, scales) knows no labels."""
-        return self.model_.left_out()
+    def out_of_fold(self) -> OutOfFold:
+        """The model's own; what the transformer learned (means, scales) knows no labels."""
+        return self.model_.out_of_fold()

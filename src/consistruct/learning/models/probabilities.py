@@ -35,7 +35,7 @@ __all__ = ["Probabilities", "Question"]
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """One thing that a classifier is asked: the class, the state of a part, a member and the size.
+    """One thing that a classifier predicts: the class, the state of a part, a member and the size.
 
     Attributes
     ----------
@@ -60,10 +60,11 @@ class Question:
 class Probabilities(TargetModel):
     """Estimate probabilities with a classifier and take the expected target from them.
 
-    Of classes (cost matrices, ordinal grades, trees, the right to abstain) the classifier is asked
-    for the class. Of label sets it is asked for what the loss needs to know: the state of each part
-    for the Hamming loss, for F-beta each label together with the size of the set. Of candidate sets
-    with ``reduce="average"`` each candidate counts as a row with its share of the weight.
+    Of classes (cost matrices, ordinal grades, trees, the right to abstain) the classifier is
+    requested for the class. Of label sets it predicts what the loss needs to know: the state of
+    each part for the Hamming loss, for F-beta each label together with the size of the set. Of
+    candidate sets with ``reduce="average"`` each candidate counts as a row with its share of the
+    weight.
 
     Choose it for losses over classes: boosting or a calibrated classifier here, followed by the
     decision of least expected cost, is the recipe that practitioners trust.
@@ -73,7 +74,7 @@ class Probabilities(TargetModel):
     estimator : classifier, optional
         Anything with `fit` and `predict_proba`: boosting, forests, logistic regression,
         `CalibratedClassifierCV`, pipelines. A classifier that answers several questions at once
-        (forests, neighbours) is fitted once, any other once per question. Extra trees if None.
+        (forests, neighbors) is fitted once, any other once per question. Extra trees if None.
     n_jobs : int, optional
         Questions fitted at a time; workers of a classifier that is fitted once, asks joblib for
         them and has ``n_jobs=None``. Estimates do not depend on it.
@@ -122,7 +123,7 @@ class Probabilities(TargetModel):
 
     @property
     def takes_missing(self) -> bool:  # type: ignore[override]
-        """Whether NaN in X is welcome: as the classifier says."""
+        """Whether NaN in X is welcome: as the classifier states."""
         return takes_missing(self._unfitted())
 
     def _unfitted(self) -> Any:
@@ -159,12 +160,12 @@ class Probabilities(TargetModel):
         self.statistic_ = own
         self.constant_ = _constant(values, questions, own.loss)
         self.estimators_ = self._fitted(estimator, X, questions, sample_weight, rng)
-        self.questions_ = [Question(asked.columns, asked.answers) for asked in questions]
+        self.questions_ = [Question(question.columns, question.answers) for question in questions]
         return self
 
-    def _statistic(self, asked: Statistic) -> Statistic:
+    def _statistic(self, requested: Statistic) -> Statistic:
         """What the classifier can tell: the class itself, else the target by its questions."""
-        loss, size = asked.loss, asked.loss.true_labels.size
+        loss, size = requested.loss, requested.loss.true_labels.size
         if loss.true_labels.shape == () and size is not None and size <= ENUMERATION_LIMIT:
             return ClassProbabilities(loss)
         if loss.target_groups() is None:
@@ -184,7 +185,7 @@ class Probabilities(TargetModel):
         weight: FloatArray | None,
         rng: np.random.Generator,
     ) -> list[Any]:
-        codes: list[Any] = [asked.codes for asked in questions if asked.open]
+        codes: list[Any] = [question.codes for question in questions if question.open]
         if not codes:
             return []
         several = takes_several_outputs(estimator) and not holds_search(estimator)
@@ -203,17 +204,17 @@ class Probabilities(TargetModel):
         n = n_rows(X)
         found = iter(self._probabilities(X))
         expected = np.tile(self.constant_, (n, 1))
-        for asked in self.questions_:
-            if not asked.open:
-                expected[:, asked.columns] = asked.answers.toarray()
+        for question in self.questions_:
+            if not question.open:
+                expected[:, question.columns] = question.answers.toarray()
                 continue
             probabilities = np.asarray(next(found), dtype=np.float64)
-            if probabilities.shape != (n, asked.answers.shape[0]):
+            if probabilities.shape != (n, question.answers.shape[0]):
                 raise ValueError(
                     f"predict_proba of {type(self.estimators_[0]).__name__} has shape "
-                    f"{probabilities.shape}, but {(n, asked.answers.shape[0])} is needed"
+                    f"{probabilities.shape}, but {(n, question.answers.shape[0])} is needed"
                 )
-            expected[:, asked.columns] = probabilities @ asked.answers
+            expected[:, question.columns] = probabilities @ question.answers
         return expected
 
     def _probabilities(self, X: Any) -> Iterator[Any]:
@@ -224,7 +225,7 @@ class Probabilities(TargetModel):
 
 
 def _questions(statistic: Statistic, values: Target) -> list[Question]:
-    """What is asked of each row, from the values of the statistic."""
+    """What is requested of each row, from the values of the statistic."""
     if statistic.of_classes:
         present, codes = np.unique(values.indices, return_inverse=True)
         every = np.arange(statistic.width)
@@ -246,8 +247,8 @@ def _constant(values: Target, questions: list[Question], loss: Loss) -> FloatArr
     """What columns hold that no question is about, (width,)."""
     by_column = sp.csc_array(values)
     constant = np.zeros(values.shape[1])
-    asked = np.concatenate([question.columns for question in questions])
-    for column in np.setdiff1d(np.arange(len(constant)), asked):
+    requested = np.concatenate([question.columns for question in questions])
+    for column in np.setdiff1d(np.arange(len(constant)), requested):
         held = by_column[:, [column]].toarray()
         if np.ptp(held) > 0:
             raise ConsistructError(

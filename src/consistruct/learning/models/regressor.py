@@ -35,7 +35,7 @@ class Regressor(TargetModel):
 
     The regressor sees the statistic in coordinates where squared distance is the quadratic
     surrogate's: `rank` columns and not `width`, without those that are constant over the training
-    true labels, centred and scaled together. It minimises squared error there, and so estimates
+    true labels, centered and scaled together. It minimizes squared error there, and so estimates
     E[target(y) | x], which is all that a decision needs. Any loss will do: classes, label sets,
     rankings, costs of each example.
 
@@ -48,11 +48,11 @@ class Regressor(TargetModel):
     estimator : regressor, optional
         Anything with `fit` and `predict`: HistGradientBoostingRegressor, forests, XGBoost,
         LightGBM, CatBoost, pipelines. One that takes several outputs (by its tags, or by trial
-        where it has none) is fitted once, any other once per column. It must minimise squared
+        where it has none) is fitted once, any other once per column. It must minimize squared
         error: a median is no expected target. Extra trees if None.
     n_jobs : int, optional
-        Columns fitted at a time; workers of an estimator that takes several outputs, asks joblib
-        for them and has ``n_jobs=None``. Estimates do not depend on it.
+        Columns fitted at a time; of an estimator that takes several outputs, its own workers where
+        it takes them from joblib and has ``n_jobs=None``. Estimates do not depend on it.
 
     Attributes
     ----------
@@ -95,7 +95,7 @@ class Regressor(TargetModel):
 
     @property
     def takes_missing(self) -> bool:  # type: ignore[override]
-        """Whether NaN in X is welcome: as the regressor says."""
+        """Whether NaN in X is welcome: as the regressor states."""
         return takes_missing(self._unfitted())
 
     def _unfitted(self) -> Any:

@@ -17,7 +17,7 @@ from consistruct._progress import advance
 from consistruct._validation import check_jobs, check_number
 from consistruct.exceptions import CapabilityError
 from consistruct.learning.encoding.kinds import Examples, Rows, take_codes
-from consistruct.learning.models.base import LeftOut, TargetModel
+from consistruct.learning.models.base import OutOfFold, TargetModel
 from consistruct.learning.recalibration import Recalibration, Unchanged, recalibrate_probabilities
 from consistruct.learning.selection.averaging import (
     Criterion,
@@ -33,7 +33,7 @@ from consistruct.learning.selection.trials import (
     Sample,
     Trial,
     compared_rows,
-    estimate_left_out,
+    estimate_out_of_fold,
     fit_and_hold_out,
     fit_given,
     fit_model,
@@ -56,12 +56,12 @@ FEW_MEMBERS, LEAST_OF_FEW = 2, 0.12  # nor these above ALL_ROWS, where such a fi
 
 
 class Stack(TargetModel):
-    """A weighted mean of several models, with weights from left-out rows.
+    """A weighted mean of several models, with weights from out-of-fold rows.
 
-    Every model is cross-fitted once (ridge regression has its left-out rows exactly), class
-    probabilities that are too sure or too flat on left-out rows are recalibrated, models are
+    Every model is cross-fitted once (ridge regression has its out-of-fold rows exactly), class
+    probabilities that are too sure or too flat on out-of-fold rows are recalibrated, models are
     averaged greedily while that helps, and those with a weight are fitted on all rows (above
-    50,000 on all but those that judge). The
+    50,000 on all but those that validate). The
     criterion is a proper loss together with the task loss (see
     `consistruct.learning.selection.averaging`), not the task loss alone, which few rows decide.
 
@@ -76,19 +76,19 @@ class Stack(TargetModel):
         thirds of the rows, at most 10,000 or a fifteenth, and compared on up to 20,000 others.
     combine : {"average", "mean", "geometric", "best"}
         Mean of the estimates; geometric mean of class probabilities, which trusts a model that is
-        sure; "average" is whichever of the two is better on left-out rows (of classes, up to 5,000
-        rows; else the mean); "best" is only the best single model.
+        sure; "average" is whichever of the two is better on out-of-fold rows (of classes, up to
+        5,000 rows; else the mean); "best" is only the best single model.
     weights : list of float, optional
         Weights of the models, where they are known: nothing is compared then.
     recalibrations : list, optional
         With `weights`: what corrects the class probabilities of each model, as in
-        `recalibrations_`. Models that know their left-out rows exactly find it themselves.
+        `recalibrations_`. Models that know their out-of-fold rows exactly find it themselves.
     time_limit : float, optional
         Seconds that a fit may take. The first model is always fitted; another one only if fits on
         a sixteenth to a quarter of the rows say that it ends in time, so that the limit is exceeded
         by at most the first, fastest one.
     n_jobs : int, optional
-        Folds that are fitted at a time; the answer does not depend on it.
+        Folds that are fitted at a time; the result does not depend on it.
 
     Attributes
     ----------
@@ -99,7 +99,8 @@ class Stack(TargetModel):
     combine_ : {"mean", "geometric"}
         How members are averaged.
     portfolio_ : list of dict
-        For every model: name, left-out criterion and task loss, weight, seconds, and what happened.
+        For every model: name, out-of-fold criterion and task loss, weight, seconds, and what
+        happened.
 
     Examples
     --------
@@ -140,7 +141,7 @@ class Stack(TargetModel):
     weights_: FloatArray
     combine_: str
     portfolio_: list[dict[str, Any]]
-    _left_out: LeftOut | None = None
+    _out_of_fold: OutOfFold | None = None
 
     @property
     def wants_frames(self) -> bool:  # type: ignore[override]
@@ -189,11 +190,11 @@ class Stack(TargetModel):
         deadline: Deadline,
         rng: np.random.Generator,
     ) -> list[Trial]:
-        """Of many rows some judge, and models are fitted on the others.
+        """Of many rows some validate, and models are fitted on the others.
 
         They are compared by fits on at most so many; those that get a weight are fitted on all of
         the others, and weighed and recalibrated again as they then are. These fits are the ones
-        that are used, unless so few rows remain that those that judge are missed.
+        that are used, unless so few rows remain that those that validate are missed.
         """
         sample, (fit, left) = one_split(examples, statistic.width, rng)
         compared = compared_rows(fit, rng)
@@ -230,7 +231,7 @@ class Stack(TargetModel):
                 self.models, shares / shares.sum(), changes, strict=True
             )
         ]
-        self._left_out = None
+        self._out_of_fold = None
         self.combine_ = "geometric" if self.combine == "geometric" else "mean"
         fit_given(trials, examples, statistic, rng)
         self._keep(trials)
@@ -239,7 +240,7 @@ class Stack(TargetModel):
         self._check_geometric()
         return self
 
-    def settled(self) -> Stack:
+    def with_fixed_weights(self) -> Stack:
         """An unfitted stack of the members with their weights, which compares nothing again."""
         chosen = [clone(member) for member in self.members_]
         return Stack(
@@ -274,7 +275,8 @@ class Stack(TargetModel):
         if self.weights is None:
             if self.recalibrations is not None:
                 raise ValueError(
-                    "recalibrations go with weights; without them they are found on held-out rows"
+                    "recalibrations go with weights; without them they are found on out-of-fold "
+                    "rows"
                 )
             return
         try:
@@ -346,7 +348,7 @@ class Stack(TargetModel):
             begun = now()
             try:
                 if sample.whole:
-                    estimate_left_out(
+                    estimate_out_of_fold(
                         trial, sample, splits, statistic, seed, self.n_jobs, alone=alone
                     )
                 else:
@@ -365,12 +367,12 @@ class Stack(TargetModel):
 
     # --- how they are combined ---
 
-    def _combine(self, trials: list[Trial], sample: Sample, asked: Statistic) -> None:
-        """Weights of the trials by left-out rows that all of them estimate."""
+    def _combine(self, trials: list[Trial], sample: Sample, requested: Statistic) -> None:
+        """Weights of the trials by out-of-fold rows that all of them estimate."""
         used = [trial for trial in trials if trial.left is not None]
         assert used[0].left is not None
         same = all(trial.statistic == used[0].statistic for trial in used)
-        self.statistic_ = used[0].statistic if same else TargetValues(asked.loss)
+        self.statistic_ = used[0].statistic if same else TargetValues(requested.loss)
         rows = used[0].left.rows
         for trial in used[1:]:
             assert trial.left is not None
@@ -406,10 +408,10 @@ class Stack(TargetModel):
         loss = self.statistic_.loss
         for trial, share, value, expected in zip(used, weights, alone, estimates, strict=True):
             trial.weight, trial.criterion = float(share), float(value)
-            if loss.decodes_cheaply:
+            if loss.decodes_fast:
                 losses = loss(self.statistic_.decode(expected), codes)
                 trial.task_loss = float(np.average(losses, weights=weight))
-        self._left_out = LeftOut(rows, self._averaged(weights, estimates))
+        self._out_of_fold = OutOfFold(rows, self._averaged(weights, estimates))
 
     def _weights(
         self, estimates: Sequence[FloatArray], criterion: Criterion, few: bool
@@ -465,7 +467,7 @@ class Stack(TargetModel):
         self.weights_ = np.array([trial.weight for trial in members])
         self.portfolio_ = [trial.entry() for trial in trials]
 
-    # --- what it answers ---
+    # --- predictions ---
 
     def expected(self, X: Any) -> FloatArray:
         """The weighted mean of the members' estimates, or their geometric mean, (n, width)."""
@@ -480,14 +482,14 @@ class Stack(TargetModel):
         ]
         return self._averaged(self.weights_, estimates)
 
-    def left_out(self) -> LeftOut:
-        """The same mean of the members' left-out estimates."""
-        if self._left_out is None:
+    def out_of_fold(self) -> OutOfFold:
+        """The same mean of the members' out-of-fold estimates."""
+        if self._out_of_fold is None:
             raise CapabilityError(
-                self, "left_out", "held-out estimates", "they are not saved in files; fit again"
+                self, "out_of_fold", "out-of-fold estimates", "files do not keep them; fit again"
             )
-        return self._left_out
+        return self._out_of_fold
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
-        return {**state, "_left_out": None}  # training estimates are not part of the model
+        return {**state, "_out_of_fold": None}  # training estimates are not part of the model

@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from consistruct._validation import check_count, check_number, is_sparse, refuse_idle, to_dense
+from consistruct._validation import (
+    check_count,
+    check_number,
+    check_unused_params,
+    is_sparse,
+    to_dense,
+)
 from consistruct.exceptions import CapabilityError
 from consistruct.learning.models.base import TargetModel
 from consistruct.learning.models.features.feature_maps import Scaling
@@ -52,12 +58,13 @@ class Torch(TargetModel):
         F-measures, "quadratic" elsewhere. Or one of those of `consistruct.torch.TaskLoss`; such as
         only rank labels ("hinge", "softmax-margin") decide without estimating.
     standardize : bool
-        Whether inputs are standardised first.
+        Whether inputs are standardized first.
     learning_rate, weight_decay : float
         Of AdamW.
     batch_size, max_epochs : int
     validation_fraction : float
-        Share of the rows (or groups) that epochs are judged by; 0 trains `max_epochs` on all rows.
+        Share of the rows (or groups) that epochs are validated on; 0 trains `max_epochs` on all
+        rows.
     patience : int
         Epochs without a better task loss after which training stops.
     device : str
@@ -69,11 +76,11 @@ class Torch(TargetModel):
     Attributes
     ----------
     statistic_ : Statistic
-        What `expected` estimates: class probabilities where these were learnt, else targets.
+        What `expected` estimates: class probabilities where these were learned, else targets.
     weights_ : dict of arrays
         The network's state_dict.
     path_ : dict
-        The criterion and the left-out task loss of every epoch.
+        The criterion and the held-out task loss of every epoch.
     n_iter_ : int
 
     Notes
@@ -157,7 +164,7 @@ class Torch(TargetModel):
             scores = self._scores(network, self._tensor(X, part, device))
             return training.value(scores, true[where], weights[where])
 
-        def judge() -> tuple[float, float]:
+        def validate() -> tuple[float, float]:
             with torch.no_grad():
                 total = [float(value(part)) * len(part) for part in _chunks(held)]
                 self._module = network
@@ -167,7 +174,7 @@ class Torch(TargetModel):
 
         try:
             self.weights_, self.path_ = train(
-                network, value, judge if len(held) else None, rows, settings
+                network, value, validate if len(held) else None, rows, settings
             )
         finally:
             self._module = None
@@ -180,7 +187,7 @@ class Torch(TargetModel):
         self, X: Any, codes: Any, statistic: Statistic, rng: np.random.Generator
     ) -> Training:
         fraction = check_number(self.validation_fraction, "validation_fraction", low=0.0, high=0.9)
-        refuse_idle(self, "validation_fraction above 0", fraction > 0, ("patience",))
+        check_unused_params(self, "validation_fraction above 0", fraction > 0, ("patience",))
         file = None if self.checkpoint is None else os.fspath(self.checkpoint)
         seed = int(rng.integers(2**31))
         kept = {
@@ -217,7 +224,7 @@ class Torch(TargetModel):
             ) from None
 
     def _hold_out(self, n: int, groups: Any, seed: int) -> tuple[IntArray, IntArray]:
-        """Rows that epochs are judged by and rows that are trained on; whole groups."""
+        """Rows that epochs are validated on and rows that are trained on; whole groups."""
         if self.validation_fraction == 0 or n < 2:
             return np.arange(0), np.arange(n)
         codes = np.arange(n) if groups is None else np.unique(groups, return_inverse=True)[1]

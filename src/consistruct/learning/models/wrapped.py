@@ -1,7 +1,7 @@
 """Any scikit-learn-compatible estimator inside a model: its seeds, its workers, its weights.
 
-Estimators are asked by their tags and parameters, never by their class, so that XGBoost, LightGBM,
-CatBoost, skorch and pipelines of them are met on equal terms with scikit-learn's own.
+Estimators are described by their tags and parameters, never by their class, so that XGBoost,
+LightGBM, CatBoost, skorch and pipelines of them are met on equal terms with scikit-learn's own.
 """
 
 from __future__ import annotations
@@ -168,13 +168,13 @@ def fit_wrapped(
     """
     name = None if weight is None or (weight == 1.0).all() else _weight_name(estimator)
     weights = {} if name is None else {name: weight}
-    if n_jobs is None or not _asks_for_workers(estimator):
+    if n_jobs is None or not _requests_workers(estimator):
         return estimator.fit(X, y, **weights)
     with staffed(n_jobs):
         return estimator.fit(X, y, **weights)
 
 
-def _asks_for_workers(estimator: Any) -> bool:
+def _requests_workers(estimator: Any) -> bool:
     """Whether it, or a step of it, has workers; others keep the threads of their libraries."""
     return any(name.rpartition("__")[2] == "n_jobs" for name in estimator.get_params())
 

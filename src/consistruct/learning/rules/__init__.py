@@ -1,1 +1,1 @@
-"""Decision rules for non-decomposable metrics, found on left-out rows."""
+"""Decision rules for non-decomposable metrics, found on out-of-fold rows."""

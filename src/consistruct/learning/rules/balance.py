@@ -14,14 +14,14 @@ __all__ = ["CLOSE", "ROUGHLY", "balanced_weights"]
 ROUNDS = 120
 NEAR = 30  # of weights that are near already: as good as all rounds on 100,000 rows
 CLOSE, ROUGHLY = 3e-4, 1e-3  # to the most that any rule could reach
-SPREAD = 1e6  # of weights that are near: more says that a class did not count at all
+SPREAD = 1e6  # of weights that are near: more states that a class did not count at all
 PACE = 3.0
 
 
 def balanced_weights(
     rows: Counts, near: FloatArray | None = None, close: float = CLOSE
 ) -> Iterator[tuple[FloatArray, FloatArray]]:
-    """(weights of the classes (k,), confusion (k, k) of their Bayes decisions), as they settle.
+    """(weights of the classes (k,), confusion (k, k) of their Bayes decisions), as they converge.
 
     `near` (k, k) are costs found on fewer rows, from which the game goes on.
 

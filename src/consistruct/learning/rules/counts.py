@@ -1,4 +1,4 @@
-"""Left-out rows as a search for decisions sees them: probabilities to decide by, labels to count.
+"""Out-of-fold rows as the search for decisions uses them: probabilities and codes.
 
     decide   d_i = argmin_c Σ_y p_i(y) G[c, y]             by probabilities, as for new rows
     count    C = Σ_i w_i e_{d_i} q_iᵀ,  q = ½ p + ½ e_y     half from the model, half from labels
@@ -101,7 +101,7 @@ class Counts:
         chosen = sp.csr_array((np.ones(n), self._places(decisions), np.arange(n + 1)), shape=shape)
         return np.asarray(chosen.T @ self.counted).reshape(groups, k, k)
 
-    def judged(self, decisions: IntArray) -> FloatArray:
+    def observed(self, decisions: IntArray) -> FloatArray:
         """Of each group, (g, k, k), by labels alone."""
         k, groups = self.n_classes, self.n_groups
         entries = self._places(decisions) * k + self.codes

@@ -1,8 +1,8 @@
 """Estimators and metrics: what is fitted in place of a metric, and the rule put after the model.
 
 A model is fitted as for the 0-1 loss (label sets: the Hamming loss): its probabilities serve every
-cost matrix. The rule found on left-out rows is a cost matrix, and from then on the estimator is one
-for these costs: predictions, expected losses and files need to know nothing of metrics.
+cost matrix. The rule found on out-of-fold rows is a cost matrix, and from then on the estimator is
+one for these costs: predictions, expected losses and files need to know nothing of metrics.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 
 from consistruct.exceptions import ConsistructError
 from consistruct.learning.encoding.kinds import Examples, take_codes
-from consistruct.learning.models.base import LeftOut
+from consistruct.learning.models.base import OutOfFold
 from consistruct.learning.part_statistics import PartProbabilities
 from consistruct.learning.recalibration import Recalibration, Unchanged
 from consistruct.learning.rules.labels import label_confusion
@@ -71,13 +71,13 @@ def loss_to_fit(metric: Metric, y: Any) -> str:
 def choose_rule(
     metric: Metric,
     statistic: Statistic,
-    left: LeftOut,
+    left: OutOfFold,
     examples: Examples,
     groups: IntArray | None,
     group_names: tuple[Any, ...],
     seed: int,
 ) -> tuple[MetricRule, Recalibration]:
-    """The rule for left-out estimates of a model, and the recalibration that goes with it."""
+    """The rule for out-of-fold estimates of a model, and the recalibration that goes with it."""
     codes = take_codes(examples.codes, left.rows)
     weight = examples.weight[left.rows]
     if isinstance(statistic, ClassProbabilities):

@@ -22,11 +22,11 @@ from consistruct.protocols import FloatArray
 
 __all__ = ["MetricDecisions"]
 
-FOLDS = 5  # where the model has no left-out estimates of its own and cv is None
+FOLDS = 5  # where the model has no out-of-fold estimates of its own and cv is None
 
 
 class MetricDecisions(TargetEstimator):
-    """Mixed into `TaskLossClassifier`: decisions for a metric, chosen on left-out rows."""
+    """Mixed into `TaskLossClassifier`: decisions for a metric, chosen on out-of-fold rows."""
 
     metric_: Metric
     rule_: MetricRule
@@ -36,20 +36,20 @@ class MetricDecisions(TargetEstimator):
         metric: Metric,
         model: TargetModel,
         examples: Examples,
-        asked: Statistic,
+        requested: Statistic,
         cv: Any,
         rng: np.random.Generator,
     ) -> None:
-        """Find the decisions that make the metric large on left-out rows, and decide so."""
+        """Find the decisions that make the metric large on out-of-fold rows, and decide so."""
         self._require_estimates(f"decisions for {metric!r}")
         self.path_ = dict(getattr(self.model_, "path_", {}))
-        if self._asked_to_recalibrate():
-            left = cross_fit(model, examples, asked, cv=cv, rng=rng, n_jobs=self.n_jobs)
+        if self._recalibration_requested():
+            left = cross_fit(model, examples, requested, cv=cv, rng=rng, n_jobs=self.n_jobs)
         else:
             try:
-                left = self.model_.left_out()
+                left = self.model_.out_of_fold()
             except CapabilityError:
-                left = cross_fit(model, examples, asked, cv=FOLDS, rng=rng, n_jobs=self.n_jobs)
+                left = cross_fit(model, examples, requested, cv=FOLDS, rng=rng, n_jobs=self.n_jobs)
         names = getattr(self, "feature_names_in_", None)
         groups, values = group_codes(metric, examples.inputs, names)
         self.rule_, self.recalibration_ = choose_rule(

@@ -1,4 +1,4 @@
-"""Probabilities of labels made right on left-out rows: a power and an offset of the odds of each.
+"""Probabilities of labels corrected on out-of-fold rows: a power and an offset of the odds of each.
 
 p → σ(a·logit p + b) with a > 0 keeps the order of the rows, so that a threshold on the right
 probabilities is one on those that the model gives.
@@ -50,7 +50,7 @@ def fit_powers(
     codes: IntArray,  # (n, T)
     weight: FloatArray,  # (n,)
 ) -> LabelPowers:
-    """Of least log loss on left-out rows, shrunk to no change; Newton on all labels at once."""
+    """Of least log loss on out-of-fold rows, shrunk to no change; Newton on all labels at once."""
     n, n_labels = chances.shape
     if n > MOST_ROWS:
         rows = np.random.default_rng(0).choice(n, MOST_ROWS, replace=False)

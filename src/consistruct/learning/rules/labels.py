@@ -1,6 +1,6 @@
 """Label sets: a threshold for every label that makes a metric of all of them large.
 
-All of them start from probabilities that are right on left-out rows (`label_powers`).
+All of them start from probabilities that are right on out-of-fold rows (`label_powers`).
 
 macro    each label alone: the best cut of its own rows, then the costs there (F*/2 for F1)
 micro    one threshold for all: the same fixed point, on pooled counts
@@ -31,7 +31,7 @@ SMALL_GAIN = 1e-7
 
 def search_labels(
     metric: Metric,
-    chances: FloatArray,  # (n, T): probabilities of left-out rows
+    chances: FloatArray,  # (n, T): probabilities of out-of-fold rows
     codes: IntArray,  # (n, T)
     weight: FloatArray,  # (n,), summing to one
     *,
@@ -39,7 +39,7 @@ def search_labels(
 ) -> FloatArray:
     """Costs of every label, (T, 2, 2): rows are predictions, in units of the metric.
 
-    They are for the probabilities as they are given; those that are right on left-out rows find
+    They are for the probabilities as they are given; those that are right on out-of-fold rows find
     them, and their thresholds are carried back.
     """
     powers = fit_powers(chances, codes, weight)
@@ -168,8 +168,8 @@ def _within_budget(
             low, high = high, 4.0 * high
         if high > 1e9:
             raise ConsistructError(
-                f"no thresholds keep the budget of {metric!r} with its margin on {n} held-out "
-                "rows; ask for less, use more rows, or lower confidence="
+                f"no thresholds keep the budget of {metric!r} with its margin on {n} out-of-fold "
+                "rows; request less, use more rows, or lower confidence="
             )
     for _ in range(30 if high > 0 else 0):
         middle = 0.5 * (low + high)

@@ -103,7 +103,7 @@ def drawn_members(shares: FloatArray, chances: FloatArray, seed: int) -> IntArra
     """Which rule decides each row, (n,): drawn by the seed, the row's estimates and its place.
 
     The same table gets the same decisions. Rows alike draw anew, since their places differ, and
-    so do rows that are asked for one at a time, since their estimates differ.
+    so do rows that are requested one at a time, since their estimates differ.
     """
     words = np.ascontiguousarray(chances, dtype=np.float64).view(np.uint64)
     state = mixed(np.arange(len(chances), dtype=np.uint64) + np.uint64(seed << 20) + STEP)

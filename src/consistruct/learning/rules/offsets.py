@@ -1,4 +1,4 @@
-"""Probabilities of classes made right on left-out rows: a power and an offset for every class."""
+"""Probabilities of classes corrected on out-of-fold rows: a power and an offset for every class."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def fit_offsets(
     weight: FloatArray,  # (n,)
     penalty: float = PENALTY,
 ) -> Offsets:
-    """Power and offsets of least log loss on left-out rows, offsets and log power shrunk to 0."""
+    """Power and offsets of least out-of-fold log loss, offsets and log power shrunk to 0."""
     n, k = expected.shape
     floor = FLOOR / k
     if n > MOST_ROWS:  # k + 1 numbers need no more

@@ -15,13 +15,13 @@ __all__ = ["few_priced_rules", "priced_rules"]
 ROUNDS, FEWER_ROUNDS = 150, 30
 MOST_HELD, MOST_TRIED = 3, 80  # of rules found on fewer rows, tried on all
 PACES = (1.0, 0.2)  # of the prices
-AIM = 0.003  # prices settle a little inside: at the edge every other rule would miss it
+AIM = 0.003  # prices converge a little inside: at the edge every other rule would miss it
 
 
 def priced_rules(
     metric: Constrained, rows: Counts, rounds: int = ROUNDS
 ) -> Iterator[tuple[FloatArray, FloatArray, FloatArray]]:
-    """Costs (g, k, k) of the Lagrangian ψ(C) + Σ_j price_j · slack_j(C) as prices settle.
+    """Costs (g, k, k) of the Lagrangian ψ(C) + Σ_j price_j · slack_j(C) as prices converge.
 
     With their confusions as counted and by labels alone; the caller keeps the best that hold.
     """
@@ -37,11 +37,11 @@ def priced_rules(
             costs = slope.max(axis=1, keepdims=True) - slope
             decisions = rows.decide(costs)
             corner = rows.confusion(decisions)
-            judged = rows.judged(decisions)  # conditions go by labels alone
-            yield costs, corner, judged
+            observed = rows.observed(decisions)  # conditions go by labels alone
+            yield costs, corner, observed
             # what is missing, as a share of the rows; a price of one unit outweighs the metric
             weight = np.abs(conditions).max(axis=(1, 2, 3))
-            spare = metric.spare(judged, rows.effective) / weight - AIM
+            spare = metric.spare(observed, rows.effective) / weight - AIM
             step = pace * np.abs(ascent).max() / weight / (1.0 + 0.1 * number)
             prices = np.maximum(prices - step * np.clip(20.0 * spare, -1.0, 1.0), 0.0)
             mixture = mixture + 2.0 / (number + 2.0) * (corner - mixture)
@@ -60,11 +60,11 @@ def few_priced_rules(
     for place in np.argsort(-np.array(values), kind="stable")[:MOST_TRIED]:
         costs = found[place][0]
         decisions = rows.decide(costs)
-        judged = rows.judged(decisions)
-        if metric.spare(judged, rows.effective).min() < 0:
+        observed = rows.observed(decisions)
+        if metric.spare(observed, rows.effective).min() < 0:
             continue
         held += 1
-        yield costs, rows.confusion(decisions), judged
+        yield costs, rows.confusion(decisions), observed
         if held == MOST_HELD:
             return
     if not held:

@@ -1,4 +1,4 @@
-"""After any model: the rule that decides for a metric, and what left-out rows say about it."""
+"""After any model: the rule that decides for a metric, and what out-of-fold rows say about it."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from consistruct.protocols import FloatArray, IntArray
 
 __all__ = ["MetricRule", "class_rule", "label_rule", "searched_rows"]
 
-FOLDS = 5  # of the left-out rows, for the estimate
+FOLDS = 5  # of the out-of-fold rows, for the estimate
 FEWEST_ROWS = 10  # two in each fold; scikit-learn's checks fit on so few
 LEAST_GAIN = 0.01  # of a mixture over the best single rule
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MetricRule(Member):
-    """Costs that were found for a metric, and what left-out rows say.
+    """Costs that were found for a metric, and what out-of-fold rows say.
 
     Parameters
     ----------
@@ -41,17 +41,17 @@ class MetricRule(Member):
     groups : tuple
         Values of the column that the constraint names; empty without one.
     estimate : float
-        The metric on left-out rows, counted by labels alone, with costs that were found on other
+        The metric on out-of-fold rows, counted by labels alone, with costs that were found on other
         rows: what to expect of new rows.
     plain : float
         The same for the likeliest class (labels of probability above ½).
     before, after : (k, k) or (T, 2, 2) arrays
-        Shares of the left-out rows behind `plain` and `estimate`; rows are predictions.
+        Shares of the out-of-fold rows behind `plain` and `estimate`; rows are predictions.
     bound, gap : float or None
         Of concave metrics: what no rule could exceed if the probabilities are right, and how much
         of it this rule leaves, both counted as the search counts, on the rows that it used.
     slack : (m,) array
-        By how much each constraint holds on left-out rows; empty without constraints.
+        By how much each constraint holds on out-of-fold rows; empty without constraints.
     n_rows : int
         How many rows were left out.
     shares : (m,) array
@@ -91,7 +91,7 @@ _ARRAYS = ("costs", "before", "after", "slack", "shares")
 
 def class_rule(
     metric: Metric,
-    expected: FloatArray,  # (n, k): left-out estimates
+    expected: FloatArray,  # (n, k): out-of-fold estimates
     codes: IntArray,  # (n,)
     weight: FloatArray,  # (n,)
     *,
@@ -104,7 +104,7 @@ def class_rule(
     n_groups = max(1, len(group_names))
     recalibration, rows = searched_rows(metric, expected, codes, weight, groups, n_groups, seed)
     costs, shares = _found(metric, rows, seed)
-    plain = Counts(expected, codes, weight / weight.sum()).judged(expected.argmax(axis=1))[0]
+    plain = Counts(expected, codes, weight / weight.sum()).observed(expected.argmax(axis=1))[0]
     counted = np.zeros((n_groups, *plain.shape))
     for fit, left in _folds(codes, seed):
         parted = [None if groups is None else groups[part] for part in (fit, left)]
@@ -115,7 +115,7 @@ def class_rule(
         found = _found(metric, there, seed)
         share = weight[left] / weight.sum()
         chances = again.for_decisions(expected[left])
-        counted += _judged(Counts(chances, codes[left], share, parted[1], n_groups), *found)
+        counted += _observed(Counts(chances, codes[left], share, parted[1], n_groups), *found)
     proof = None
     if metric.conditions is None:
         proof = optimality_gap(metric, rows, costs, shares)
@@ -178,17 +178,17 @@ def _found(metric: Metric, rows: Counts, seed: int) -> tuple[FloatArray, FloatAr
     return found.costs, np.zeros(0)
 
 
-def _judged(rows: Counts, costs: FloatArray, shares: FloatArray) -> FloatArray:
+def _observed(rows: Counts, costs: FloatArray, shares: FloatArray) -> FloatArray:
     """By labels, (g, k, k): of the rule, or the mean over draws."""
     if not len(shares):
-        return rows.judged(rows.decide(costs))
-    each = [rows.judged(rows.decide(one)) for one in costs]
+        return rows.observed(rows.decide(costs))
+    each = [rows.observed(rows.decide(one)) for one in costs]
     return np.asarray(np.tensordot(shares, np.array(each), axes=1))
 
 
 def label_rule(
     metric: Metric,
-    chances: FloatArray,  # (n, T): left-out probabilities of the labels
+    chances: FloatArray,  # (n, T): out-of-fold probabilities of the labels
     codes: IntArray,  # (n, T)
     weight: FloatArray,  # (n,)
     *,
@@ -228,7 +228,8 @@ def _slack(metric: Metric, counted: FloatArray) -> FloatArray:
 def _check_rows(metric: Metric, n: int) -> None:
     if n < FEWEST_ROWS:
         raise ConsistructError(
-            f"{metric!r} needs at least {FEWEST_ROWS} held-out rows to find its decisions, got {n}"
+            f"{metric!r} needs at least {FEWEST_ROWS} out-of-fold rows to find its decisions, got "
+            f"{n}"
         )
 
 

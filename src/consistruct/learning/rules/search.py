@@ -1,4 +1,4 @@
-"""The cost matrix whose Bayes decisions make a metric large on left-out rows.
+"""The cost matrix whose Bayes decisions make a metric large on out-of-fold rows.
 
 The best rule for ψ is the Bayes decision for the costs −∇ψ(C*) at its own confusion C*. So costs
 have few free numbers (two per class for macro-F1, one per class for means of recalls, one in all
@@ -79,7 +79,7 @@ class Tried(NamedTuple):
 
     costs: FloatArray
     counted: FloatArray | None = None
-    judged: FloatArray | None = None
+    observed: FloatArray | None = None
 
 
 def _rules(
@@ -105,10 +105,10 @@ def _rules(
         yield from climb(metric, rows, start)
     if metric.worst_class:
         off = 1.0 - np.eye(rows.n_classes)
-        settling = list(balanced_weights(rows, near, CLOSE if first else ROUGHLY))
-        yield from (Tried((off * w)[None], C[None]) for w, C in settling)
-        best, reached = max(settling, key=lambda pair: metric.value(pair[1]))
-        drawn = least_recall_drawn([C for _, C in settling])
+        balanced = list(balanced_weights(rows, near, CLOSE if first else ROUGHLY))
+        yield from (Tried((off * w)[None], C[None]) for w, C in balanced)
+        best, reached = max(balanced, key=lambda pair: metric.value(pair[1]))
+        drawn = least_recall_drawn([C for _, C in balanced])
         if drawn - metric.value(reached) > TIED:
             goal = drawn - WITHIN
             yield from (Tried(costs[None]) for costs in exact_steps(rows, best, goal, rng))
@@ -128,11 +128,11 @@ def _best(metric: Metric, rows: Counts, rules: Iterator[Tried], number: int = 1)
     """The best `number` of different rules; ties go to the first."""
     leading: list[Found] = []
     closest, missing = -np.inf, 0
-    for costs, known, judged in rules:
+    for costs, known, observed in rules:
         confusion = rows.confusion(rows.decide(costs)) if known is None else known
         if metric.conditions is not None:
-            judged = rows.judged(rows.decide(costs)) if judged is None else judged
-            spare = metric.conditions.spare(judged, rows.effective)
+            observed = rows.observed(rows.decide(costs)) if observed is None else observed
+            spare = metric.conditions.spare(observed, rows.effective)
             if spare.min(initial=np.inf) < 0:
                 closest, missing = max(closest, float(spare.min())), missing + 1
                 continue
@@ -144,8 +144,8 @@ def _best(metric: Metric, rows: Counts, rules: Iterator[Tried], number: int = 1)
     if not leading:
         raise ConsistructError(
             f"no decision rule meets the constraints of {metric!r} with its margin on the "
-            f"{len(rows)} held-out rows (of {missing} that were tried, the closest falls short by "
-            f"{-closest:.3g}); ask for less, use more rows, or lower confidence="
+            f"{len(rows)} out-of-fold rows (of {missing} that were tried, the closest falls short "
+            f"by {-closest:.3g}); request less, use more rows, or lower confidence="
         )
     return leading
 
@@ -189,8 +189,8 @@ def cuts(rows: Counts, most: int = MOST_CUTS) -> Iterator[Tried]:
     padded = np.concatenate([[1.0], chance, [0.0]])
     levels = 0.5 * (padded[ends] + padded[ends + 1])
     counted = _from_the_top(rows.counted[order], ends)
-    judged = _from_the_top(weight[:, None] * (codes[:, None] == np.arange(2)), ends)
-    for level, by_both, by_labels in zip(levels, counted, judged, strict=True):
+    observed = _from_the_top(weight[:, None] * (codes[:, None] == np.arange(2)), ends)
+    for level, by_both, by_labels in zip(levels, counted, observed, strict=True):
         yield Tried(np.array([[[0.0, 1.0 - level], [level, 0.0]]]), by_both, by_labels)
 
 

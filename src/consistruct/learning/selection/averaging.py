@@ -1,10 +1,10 @@
-"""Weights of models from their left-out estimates, by a criterion that generalises.
+"""Weights of models from their out-of-fold estimates, by a criterion that generalizes.
 
-The mean task loss of left-out rows is what counts and is noisy: where a few rare mistakes carry
+The mean task loss of out-of-fold rows is what counts and is noisy: where a few rare mistakes carry
 most of the cost, it is decided by a handful of rows. A proper loss uses every row. So models are
 averaged greedily by
 
-* class probabilities: the log loss times the square root of the task loss; with many left-out
+* class probabilities: the log loss times the square root of the task loss; with many out-of-fold
   rows, the square root of the log loss times the task loss;
 * targets of other losses: the quadratic surrogate, which is what all of these models fit.
 
@@ -35,12 +35,12 @@ LEAST_PROBABILITY = 1e-5  # in geometric means: no model alone can rule a class 
 
 
 class Criterion(ABC):
-    """How bad estimates of left-out rows are: smaller is better.
+    """How bad estimates of out-of-fold rows are: smaller is better.
 
     Attributes
     ----------
     least_gain : float
-        Relative gain on left-out rows below which nothing is added any more.
+        Relative gain on out-of-fold rows below which nothing is added any more.
     """
 
     least_gain: float = 0.0
@@ -57,7 +57,7 @@ class ProperTimesTask(Criterion):
     """Log loss times the square root of the task loss of the decisions.
 
     The log loss is steady and knows no costs, the task loss knows them and is noisy: the product
-    asks for both. (Measured on training parts of fourteen tables: choosing by the task loss alone,
+    requests both. (Measured on training parts of fourteen tables: choosing by the task loss alone,
     or by a log loss with the classes weighted by their costs, costs 5 to 10 % more. On 45 others:
     small shares, and adding as long as anything is gained, cost 2 % less than equal turns that
     stop at gains of 2e-4.) The task loss of `many` rows is steady too, and then counts in full.
@@ -104,7 +104,7 @@ class QuadraticRisk(Criterion):
 def criterion_for(
     statistic: Statistic, codes: Any, weight: FloatArray, many: bool = False
 ) -> Criterion:
-    """The criterion for estimates of this statistic; `many`: thousands of left-out rows."""
+    """The criterion for estimates of this statistic; `many`: thousands of out-of-fold rows."""
     if statistic.of_classes:
         return ProperTimesTask(statistic, codes, weight, many)
     return QuadraticRisk(statistic, codes, weight)
@@ -135,7 +135,8 @@ def greedy_weights(
     """Weights of the models, summing to one, the criterion of each alone, and of all together.
 
     From the best single model on, the one that helps most is added again and again, until nothing
-    is gained (Caruana and others, 2004): a sparse average that does not overfit the left-out rows.
+    is gained (Caruana and others, 2004): a sparse average that does not overfit the out-of-fold
+    rows.
     """
     alone = np.array([criterion(one) for one in estimates])
     if len(estimates) == 1:

@@ -1,7 +1,7 @@
 """Inputs as each kind of model wants them: numbers for linear models, codes for trees.
 
 What a table holds is read off its columns: numbers, categories (strings, booleans), dates. Missing
-values are imputed where a model cannot take them, with a column that says so.
+values are imputed where a model cannot take them, with a column that states it.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ class Columns:
         return name in self.categories and name not in self.many
 
     def for_linear(self) -> Any:
-        """A transformer for linear and kernel models: finite, standardised numbers."""
+        """A transformer for linear and kernel models: finite, standardized numbers."""
         if self.sparse:
             return MaxAbsScaler()
         numbers = make_pipeline(

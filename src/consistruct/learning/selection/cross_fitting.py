@@ -11,7 +11,7 @@ from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold, check_cv
 
 from consistruct._threads import at_most, each
 from consistruct.learning.encoding.kinds import Examples
-from consistruct.learning.models.base import LeftOut, TargetModel
+from consistruct.learning.models.base import OutOfFold, TargetModel
 from consistruct.learning.statistics import Statistic
 from consistruct.protocols import IntArray
 from consistruct.structures import Ragged
@@ -115,7 +115,7 @@ def cross_fit(
     cv: Any,
     rng: np.random.Generator,
     n_jobs: int | None = None,
-) -> LeftOut:
+) -> OutOfFold:
     """Each row's estimate by the model fitted without its fold; the same whatever `n_jobs`.
 
     A row that several folds leave out gets the mean of its estimates; one that no fold leaves out
@@ -144,7 +144,7 @@ def fit_fold(
     seeds: IntArray,
     n_jobs: int | None,
 ) -> list[tuple[Any, Statistic, int]]:
-    """For each fold the estimates of its left-out rows, what they estimate the mean of, and how
+    """For each fold the estimates of its out-of-fold rows, what they estimate the mean of, and how
     many rounds of boosting that took (0: it is none).
     """
 
@@ -165,8 +165,8 @@ def fit_fold(
     return each(estimate, zip(splits, seeds.tolist(), strict=True), n_jobs)
 
 
-def joined(rows: list[IntArray], estimates: list[Any]) -> LeftOut:
-    """Left-out estimates of all folds together, in the order of the rows."""
+def joined(rows: list[IntArray], estimates: list[Any]) -> OutOfFold:
+    """Out-of-fold estimates of all folds together, in the order of the rows."""
     every = np.concatenate(rows)
     distinct, place, count = np.unique(every, return_inverse=True, return_counts=True)
     if isinstance(estimates[0], Ragged):
@@ -175,7 +175,7 @@ def joined(rows: list[IntArray], estimates: list[Any]) -> LeftOut:
                 "folds of sequences or queries must leave out each of them at most once"
             )
         packed = Ragged.pack([row for part in estimates for row in part])
-        return LeftOut(distinct, packed.take(np.argsort(every, kind="stable")))
+        return OutOfFold(distinct, packed.take(np.argsort(every, kind="stable")))
     total = np.zeros((len(distinct), estimates[0].shape[1]))
     np.add.at(total, place, np.concatenate(estimates))
-    return LeftOut(distinct, total / count[:, None])
+    return OutOfFold(distinct, total / count[:, None])

@@ -71,7 +71,7 @@ class Candidate:
 def portfolio(
     statistic: Statistic, columns: Columns, n: int, *, n_jobs: int | None = None
 ) -> list[Candidate]:
-    """The models to try, cheap ones first, for n rows."""
+    """The models to try, fast ones first, for n rows."""
     if statistic.of_classes:
         return _for_classes(columns, n, statistic.width, n_jobs)
     return _for_targets(columns, n, statistic.width, n_jobs)

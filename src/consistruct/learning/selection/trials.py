@@ -1,4 +1,4 @@
-"""One model on the way from candidate to member of a stack, and the rows it is judged on."""
+"""One model on the way from candidate to member of a stack, and the rows it is validated on."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from consistruct._clock import Deadline, duration
 from consistruct.exceptions import CapabilityError
 from consistruct.learning.encoding.kinds import Examples, take_codes
-from consistruct.learning.models.base import LeftOut, TargetModel
+from consistruct.learning.models.base import OutOfFold, TargetModel
 from consistruct.learning.recalibration import Recalibration, Unchanged, recalibrate_probabilities
 from consistruct.learning.selection.cross_fitting import (
     Fold,
@@ -32,7 +32,7 @@ __all__ = [
     "Sample",
     "Trial",
     "compared_rows",
-    "estimate_left_out",
+    "estimate_out_of_fold",
     "fit_and_hold_out",
     "fit_given",
     "fit_model",
@@ -47,15 +47,15 @@ __all__ = [
 logger = logging.getLogger(__name__)
 
 COMPARED_ROWS, COMPARED_SHARE = 10_000, 1 / 15  # that models are fitted on to be compared
-JUDGED_ROWS, FEWEST_JUDGED = 20_000, 2000  # rows that judge, as far as
-JUDGED_ENTRIES = 2_000_000  # their estimates fit into memory for every model: a tenth of all rows,
-STEADY_ROWS = (
-    4000  # so many where that is less (fewer choose worse, docs/design/0011), a fifth at most
-)
+VALIDATION_ROWS, FEWEST_VALIDATION = 20_000, 2000  # validation rows at most, and at least
+VALIDATION_ENTRIES = 2_000_000  # of their estimates at most, which every model keeps in memory
+# Validation rows where a tenth of all is less, up to a fifth: fewer choose worse
+# (docs/design/0011).
+STEADY_ROWS = 4000
 
 
-# up to here what was judged is fitted again on all rows: fits without the rows that judge had a log
-# loss 0.3 to 1 % higher on five tables of 9,000 to 17,000 rows, and 18 % on one
+# up to here what was compared is fitted again on all rows: fits without the validation rows had a
+# log loss 0.3 to 1 % higher on five tables of 9,000 to 17,000 rows, and 18 % on one
 REFIT_ROWS = 50_000
 FEWEST_PILOT = 30  # rows of a fit that is only timed
 
@@ -76,7 +76,7 @@ class Trial:
     name: str
     model: TargetModel | None
     reason: str = ""
-    left: LeftOut | None = None
+    left: OutOfFold | None = None
     statistic: Statistic = None  # type: ignore[assignment]
     fitted: TargetModel | None = None  # on all rows of the sample
     recalibration: Recalibration = Unchanged()  # noqa: RUF009 - an immutable value
@@ -101,16 +101,16 @@ class Trial:
 
 
 def one_split(examples: Examples, width: int, rng: np.random.Generator) -> tuple[Sample, Fold]:
-    """Rows to fit on and others to judge by, of many rows.
+    """Rows to fit on and others to validate on, of many rows.
 
     Weights, recalibrations and with them expected losses are
     learned on fits to all the others: learned on fits to 10,000 rows and used with those to all,
     which are surer, expected losses were up to twice those that occurred.
     """
     n = len(examples)
-    most = max(FEWEST_JUDGED, min(JUDGED_ROWS, JUDGED_ENTRIES // width))
-    judged = min(max(n // 10, STEADY_ROWS), n // 5, most)
-    fit, left = next(shuffled_folds(examples, round(n / judged), rng))
+    most = max(FEWEST_VALIDATION, min(VALIDATION_ROWS, VALIDATION_ENTRIES // width))
+    n_validation = min(max(n // 10, STEADY_ROWS), n // 5, most)
+    fit, left = next(shuffled_folds(examples, round(n / n_validation), rng))
     return Sample(examples, whole=False, exact=False), (fit, left)
 
 
@@ -121,20 +121,20 @@ def compared_rows(fit: IntArray, rng: np.random.Generator) -> IntArray:
 
 
 def fit_and_hold_out(
-    trial: Trial, sample: Sample, split: Fold, seed: int, asked: Statistic
+    trial: Trial, sample: Sample, split: Fold, seed: int, requested: Statistic
 ) -> None:
     """One fit, and its estimates of the rows that are held out."""
     part, left = sample.examples.take(split[0]), sample.examples.take(split[1])
     assert trial.model is not None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # close enough
-        trial.fitted = fit_model(trial.model, part, asked, np.random.default_rng(seed))
+        trial.fitted = fit_model(trial.model, part, requested, np.random.default_rng(seed))
     trial.statistic = trial.fitted.statistic_
-    trial.left = LeftOut(split[1], trial.fitted.expected(left.inputs))
+    trial.left = OutOfFold(split[1], trial.fitted.expected(left.inputs))
     trial.rounds = int(getattr(trial.fitted, "n_rounds_", 0))
 
 
-def part_fit(trial: Trial, sample: Sample, share: float, asked: Statistic) -> None:
+def part_fit(trial: Trial, sample: Sample, share: float, requested: Statistic) -> None:
     """A fit on a share of the rows, and its estimates of them: how long does that take?"""
     n = len(sample.examples)
     rng = np.random.default_rng(0)
@@ -143,14 +143,14 @@ def part_fit(trial: Trial, sample: Sample, share: float, asked: Statistic) -> No
     assert trial.model is not None
     with warnings.catch_warnings(), contextlib.suppress(ValueError):  # too few rows for it
         warnings.simplefilter("ignore", ConvergenceWarning)
-        fit_model(trial.model, part, asked, rng).expected(part.inputs)
+        fit_model(trial.model, part, requested, rng).expected(part.inputs)
 
 
 def too_late(
     trial: Trial,
     sample: Sample,
     splits: list[Fold],
-    asked: Statistic,
+    requested: Statistic,
     deadline: Deadline,
     ahead: float,
 ) -> str:
@@ -161,17 +161,17 @@ def too_late(
     n, model = len(sample.examples), trial.model
     assert model is not None
     compared = [len(fit) / n for fit, _ in splits]
-    if not sample.whole:  # then all rows but those that judge, and all
+    if not sample.whole:  # then all rows but those that validate, and all
         others = 1.0 - len(splits[0][1]) / n
         again = [others] * (others > compared[0]) + [1.0] * (n <= REFIT_ROWS)
-    elif sample.exact and type(model).left_out is not TargetModel.left_out:
+    elif sample.exact and type(model).out_of_fold is not TargetModel.out_of_fold:
         compared, again = [1.0], []
     else:
         again = [1.0]
     if deadline.passed:
         return "was reached"
     deadline = deadline.before(ahead)
-    time = duration(lambda share: part_fit(trial, sample, share, asked), deadline)
+    time = duration(lambda share: part_fit(trial, sample, share, requested), deadline)
     if time is None:
         return "would be exceeded by fits on parts of the rows"
     trial.ahead = sum(map(time.of, again))
@@ -182,7 +182,7 @@ def too_late(
     return f"would be exceeded: it takes about {expected:.2g} s more"
 
 
-def estimate_left_out(
+def estimate_out_of_fold(
     trial: Trial,
     sample: Sample,
     splits: list[Fold],
@@ -192,7 +192,7 @@ def estimate_left_out(
     *,
     alone: bool,
 ) -> None:
-    """Left-out estimates: the model's own where they are exact, else one fit per fold.
+    """Out-of-fold estimates: the model's own where they are exact, else one fit per fold.
 
     They must be of all rows to be compared with others; one that is `alone` is compared with none.
     """
@@ -200,10 +200,10 @@ def estimate_left_out(
     assert model is not None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # close enough to be compared
-        if sample.exact and type(model).left_out is not TargetModel.left_out:
+        if sample.exact and type(model).out_of_fold is not TargetModel.out_of_fold:
             trial.fitted = fit_model(model, examples, statistic, np.random.default_rng(seed))
             with contextlib.suppress(CapabilityError):
-                left = trial.fitted.left_out()
+                left = trial.fitted.out_of_fold()
                 if alone or len(left.rows) == len(examples):
                     trial.left, trial.statistic = left, trial.fitted.statistic_
                     return
@@ -249,12 +249,12 @@ def recalibrated(statistic: Statistic, change: Recalibration, expected: FloatArr
 def own_recalibration(
     fitted: TargetModel, examples: Examples, otherwise: Recalibration
 ) -> Recalibration:
-    """What a model's exact left-out estimates say about its probabilities, where it has some."""
+    """What a model's exact out-of-fold estimates say about its probabilities, where it has some."""
     own = fitted.statistic_
     if not (fitted.shrinks and own.of_classes):
         return otherwise
     try:
-        left = fitted.left_out()
+        left = fitted.out_of_fold()
     except CapabilityError:
         return otherwise
     found, _ = recalibrate_probabilities(
@@ -272,7 +272,7 @@ def fit_given(
     statistic: Statistic,
     rng: np.random.Generator,
 ) -> None:
-    """Fit the models; one that cannot take these rows has no weight, and says why."""
+    """Fit the models; one that cannot take these rows has no weight, and states why."""
     for trial in trials:
         assert trial.model is not None
         try:

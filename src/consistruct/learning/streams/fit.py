@@ -126,7 +126,7 @@ def _by_steps(estimator: Any, model: Any, source: Source, classes: Any, passes: 
 
 
 class Steps:
-    """Averaged SGD, a batch after the other; the first one says what rows and labels look like."""
+    """Averaged SGD, batch after batch; the first one shows what rows and labels look like."""
 
     def __init__(self, estimator: Any, model: Any, survey: Survey | None, classes: Any) -> None:
         self.estimator, self.model, self.survey, self.classes = estimator, model, survey, classes

@@ -1,8 +1,8 @@
-"""The plan of a pass: everything settled that rows must be summed by, on any machine alike.
+"""The plan of a pass: everything fixed that rows must be summed by, on any machine alike.
 
     survey = sum(survey_batch(batch, …) for batch in batches)       labels, columns, a sample
     plan = make_plan(estimator, survey)                             loss, codes, features
-    summary = sum(plan.summarise(batch) for batch in batches)       moments, and rows left out
+    summary = sum(plan.summarize(batch) for batch in batches)       moments, and rows left out
     estimator = plan.finish(summary)                                penalty, weights, recalibration
 
 Surveys and summaries are small, add up in any order, and travel; the rows stay where they are.
@@ -26,7 +26,7 @@ from consistruct.learning.encoding.fitted_classes import encode_again
 from consistruct.learning.encoding.frames import as_array
 from consistruct.learning.encoding.kinds import Rows, check_sample_weight, generator, table_inputs
 from consistruct.learning.encoding.labels import prepare_labels
-from consistruct.learning.models.base import LeftOut
+from consistruct.learning.models.base import OutOfFold
 from consistruct.learning.models.features.feature_maps import FeatureMap
 from consistruct.learning.models.ridge.from_moments import Examined
 from consistruct.learning.models.ridge.model import Ridge
@@ -124,7 +124,7 @@ class Plan:
         """A pass that has seen nothing yet."""
         return Pass(self)
 
-    def summarise(self, batch: Any) -> Summary:
+    def summarize(self, batch: Any) -> Summary:
         """The summary of one batch: what every engine maps over its partitions."""
         passed = self.start()
         passed.add(batch)
@@ -165,7 +165,7 @@ class Plan:
         if hasattr(type(estimator), "decision_function") and hasattr(estimator, "class_weight"):
             estimator.classes_ = self.kind.labels.class_names(self.kind.loss)
         estimator.path_, estimator.recalibration_ = dict(model.path_), Unchanged()
-        left: LeftOut = model.left_out()
+        left: OutOfFold = model.out_of_fold()
         estimator.recalibration_, compared = recalibrate(
             model.statistic_, left.expected, sample.y, sample.weight, summary.moments.mean_target
         )
@@ -208,7 +208,7 @@ def _kept_rows(n_features: int) -> int:
 def make_plan(
     estimator: Any, survey: Survey | None, *, first: Any = None, classes: Any = None
 ) -> Plan:
-    """Settle loss, labels and features from a survey, or from a first batch and the classes."""
+    """Fix loss, labels and features from a survey, or from a first batch and the classes."""
     model = stream_model(estimator)
     if getattr(estimator, "cv", None) is not None:
         raise ValueError("cv= fits on folds, which a single pass does not have; omit it")

@@ -97,7 +97,7 @@ def _stacked(first: Any, second: Any) -> Any:
 
 
 def mixed(keys: Keys) -> Keys:
-    """A bijection that spreads every bit over all (the finaliser of splitmix64)."""
+    """A bijection that spreads every bit over all (the finalizer of splitmix64)."""
     keys = keys ^ (keys >> np.uint64(30))
     keys = keys * np.uint64(0xBF58476D1CE4E5B9)
     keys ^= keys >> np.uint64(27)

@@ -26,7 +26,7 @@ class Batch:
     sample_weight : (n,) array, or None
     keys : (n,) array of uint64, or None
         Numbers that tell rows apart whatever batch they come in (file and position); without them
-        rows are told apart by what they hold.
+        rows are distinguished by what they hold.
     """
 
     X: Any

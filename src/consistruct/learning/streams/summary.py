@@ -92,7 +92,7 @@ class Pass:
                 rows.weight[part],
             )
         if plan.shows_faults and not np.isfinite(self.sums.feature_sum).all():
-            plan.inputs(batch.X)  # raises, and says where
+            plan.inputs(batch.X)  # raises, and names the place
             raise ValueError("the sums of X are too large for float64; use other units")
         if len(rows.weight):
             if batch.keys is None:

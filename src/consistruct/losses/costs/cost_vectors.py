@@ -41,7 +41,7 @@ class CostVectors(Loss):
     """
 
     labels_as: ClassVar[str] = "codes"
-    truths_are_costs: ClassVar[bool] = True
+    takes_cost_vectors: ClassVar[bool] = True
 
     k: int
     max_cost: float = 1.0
@@ -68,8 +68,8 @@ class CostVectors(Loss):
     def target(self, true: ArrayLike) -> Target:
         return self.true_labels.check(true, "true")
 
-    def learnt_from(self, true: LabelArray) -> Self:
-        """With the largest cost of the training set, if it is larger than was said."""
+    def fit_sizes(self, true: LabelArray) -> Self:
+        """With the largest cost of the training set, if it is larger than was stated."""
         costs = self.true_labels.check(true, "y")
         return dataclasses.replace(self, max_cost=max(self.max_cost, float(costs.max())))
 

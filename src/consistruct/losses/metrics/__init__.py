@@ -10,7 +10,7 @@ from consistruct.losses.metrics.constraints import (
     PrecisionAtLeast,
     RecallAtLeast,
 )
-from consistruct.losses.metrics.randomised import Randomised
+from consistruct.losses.metrics.randomized import Randomized
 from consistruct.losses.metrics.ratios import (
     FScore,
     JaccardScore,
@@ -22,9 +22,9 @@ from consistruct.losses.metrics.recalls import RecallMean
 from consistruct.losses.metrics.registry import (
     METRICS,
     MetricEntry,
-    asked_metric,
     is_metric,
     parse_metric,
+    requested_metric,
 )
 
 __all__ = [
@@ -41,13 +41,13 @@ __all__ = [
     "MetricEntry",
     "PrecisionAtLeast",
     "PrecisionScore",
-    "Randomised",
+    "Randomized",
     "RatioMetric",
     "RecallAtLeast",
     "RecallMean",
     "RecallScore",
-    "asked_metric",
     "check_confusion",
     "is_metric",
     "parse_metric",
+    "requested_metric",
 ]

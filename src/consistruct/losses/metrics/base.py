@@ -121,11 +121,11 @@ class Metric(Member, ABC):
         slope = -self.gradient(confusion)
         return np.asarray(slope - slope.min(axis=-2, keepdims=True))
 
-    def linearised(self, confusion: FloatArray, *, rows: Axis | None = None) -> CostMatrix:
+    def linearized(self, confusion: FloatArray, *, rows: Axis | None = None) -> CostMatrix:
         """Return the task loss that this metric is, to first order, at a confusion of classes.
 
         Regret in its mean is, to first order, regret in the metric: so "how hard is it" is
-        answered by the calibration function of this loss.
+        given by the calibration function of this loss.
 
         Parameters
         ----------
@@ -137,7 +137,7 @@ class Metric(Member, ABC):
         Examples
         --------
         >>> from consistruct.losses.metrics import parse_metric
-        >>> parse_metric("f1").linearised([[0.8, 0.1], [0.0, 0.1]], rows="pred").M.round(2)
+        >>> parse_metric("f1").linearized([[0.8, 0.1], [0.0, 0.1]], rows="pred").M.round(2)
         array([[0.  , 4.44],
                [2.22, 0.  ]])
         """

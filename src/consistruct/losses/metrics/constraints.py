@@ -1,7 +1,8 @@
 """Conditions on the confusion that must hold on new rows: recall, precision, budgets, groups.
 
-Each is linear: *slack* ≥ 0 as counted. Counts of left-out rows are uncertain, and so are those of
-the new rows that the condition is judged on; so a rule must have slack to spare, the *margin*.
+Each is linear: *slack* ≥ 0 as counted. Counts of out-of-fold rows are uncertain, and so are those
+of the new rows that the condition is evaluated on; so a rule must have slack to spare, the
+*margin*.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ __all__ = [
 ]
 
 CONFIDENCE = 0.9
-# new rows for each left-out one. On parts of the left-out rows of four tables (200 splits in three,
-# recall of at least 0.9) this is missed in 9.8 % of the splits; 1.0 in 11.2 %, 0.5 in 7.2 %.
+# new rows for each out-of-fold one. On parts of the out-of-fold rows of four tables (200 splits in
+# three, recall of at least 0.9) this is missed in 9.8 % of the splits; 1.0 in 11.2 %, 0.5 in 7.2 %.
 NEW_SHARE = 0.75
 
 
@@ -251,8 +252,8 @@ class Constrained(OfMetric):
         One minus the probability of a rule that is issued and misses the condition on new rows, for
         each condition. Where hardly any rule is issued, more of those that are may miss it.
     new_rows : int, optional
-        How many new rows the conditions are judged on; three quarters of those that were left out
-        if None. The fewer they are, the wider the margin.
+        How many new rows the conditions are evaluated on; three quarters of those that were left
+        out if None. The fewer they are, the wider the margin.
 
     Examples
     --------

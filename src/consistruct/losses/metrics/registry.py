@@ -16,12 +16,12 @@ from consistruct.losses.metrics.constraints import (
     PrecisionAtLeast,
     RecallAtLeast,
 )
-from consistruct.losses.metrics.randomised import Randomised
+from consistruct.losses.metrics.randomized import Randomized
 from consistruct.losses.metrics.ratios import FScore, JaccardScore, PrecisionScore, RecallScore
 from consistruct.losses.metrics.recalls import RecallMean
 from consistruct.losses.spec import at_most, number_field
 
-__all__ = ["METRICS", "MetricEntry", "asked_metric", "is_metric", "parse_metric"]
+__all__ = ["METRICS", "MetricEntry", "is_metric", "parse_metric", "requested_metric"]
 
 Arguments = tuple[str, ...]
 
@@ -100,12 +100,12 @@ def _equal_recall(arguments: Arguments) -> Metric:
     return Constrained(metric, (EqualRecall(within, column),))
 
 
-def _randomised(arguments: Arguments) -> Metric:
+def _randomized(arguments: Arguments) -> Metric:
     if not arguments:
         raise LossSpecError(
-            "the spec of randomised names the metric; write for example randomised:min-recall"
+            "the spec of randomized names the metric; write for example randomized:min-recall"
         )
-    return Randomised(parse_metric(":".join(arguments)))
+    return Randomized(parse_metric(":".join(arguments)))
 
 
 # fmt: off
@@ -128,7 +128,7 @@ METRICS: dict[str, MetricEntry] = {
     "recall-at-precision": MetricEntry(_recall_at_precision, "recall-at-precision:0.9", (Constrained(RecallScore(), PrecisionAtLeast(0.9)),)),
     "coverage": MetricEntry(_coverage, "coverage:0.05 or coverage:0.05:f1", (Constrained(FScore(average="macro"), FlaggedAtMost(0.05)),)),
     "equal-recall": MetricEntry(_equal_recall, "equal-recall:0.05:COLUMN or equal-recall:0.05:COLUMN:f1", (Constrained(FScore(), EqualRecall(0.05, "sex")),)),
-    "randomised": MetricEntry(_randomised, "randomised:min-recall", (Randomised(RecallMean(None)), Randomised(RecallMean(0.0)))),
+    "randomized": MetricEntry(_randomized, "randomized:min-recall", (Randomized(RecallMean(None)), Randomized(RecallMean(0.0)))),
 }
 # fmt: on
 
@@ -144,7 +144,7 @@ def is_metric(value: object) -> bool:
     return isinstance(value, Metric)
 
 
-def asked_metric(value: object) -> Metric | None:
+def requested_metric(value: object) -> Metric | None:
     """The metric that a loss parameter names, or None where it is a loss."""
     if isinstance(value, str):
         return parse_metric(value) if _name(value) in METRICS else None

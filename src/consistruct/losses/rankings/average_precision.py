@@ -94,10 +94,6 @@ class MeanAveragePrecision(RelevanceLoss):
         average = (precision * relevant).sum(axis=1) / count
         return np.where(self._without_order(true), self.empty, 1.0 - average)
 
-    @property
-    def safer(self) -> str:
-        return "list"
-
     def prefix_losses(self, pred: ArrayLike, true: ArrayLike) -> FloatArray:
         orders = self.predictions.check(pred, "pred")
         grades = self.true_labels.check(true, "true")
@@ -119,7 +115,7 @@ class MeanAveragePrecision(RelevanceLoss):
     def worst_true_label(
         self, direction: FloatArray, offset_weight: float = 0.0
     ) -> tuple[FloatArray, LabelArray]:
-        n = self._items("optimise over true labels")
+        n = self._items("optimize over true labels")
         if n <= EXACT_TRUE_LABELS:
             return super().worst_true_label(direction, offset_weight)
         first, second = np.triu_indices(n)

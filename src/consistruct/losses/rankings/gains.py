@@ -24,9 +24,9 @@ __all__ = ["NDCG", "ExpectedRankUtility", "GainLoss", "PrecisionAt"]
 
 
 class GainLoss(RelevanceLoss):
-    """L(σ, y) = 1 − Σ_i gain(y_i) discount(σ(i)) / normaliser(y), `empty` where no item has a gain.
+    """L(σ, y) = 1 − Σ_i gain(y_i) discount(σ(i)) / normalizer(y), `empty` where no item has a gain.
 
-    Required: `_discount`, `_gain`, `_normaliser`.
+    Required: `_discount`, `_gain`, `_normalizer`.
     """
 
     @abstractmethod
@@ -38,14 +38,14 @@ class GainLoss(RelevanceLoss):
         """Gain of each item, (n_queries, n)."""
 
     @property
-    def fixed_normaliser(self) -> float | None:
+    def fixed_normalizer(self) -> float | None:
         """What gains are divided by, where it is the same for every query."""
         return None
 
-    def _normaliser(self, gain: FloatArray) -> FloatArray:
+    def _normalizer(self, gain: FloatArray) -> FloatArray:
         """What the best order of each query attains, (n_queries,)."""
-        if self.fixed_normaliser is not None:
-            return np.full(len(gain), self.fixed_normaliser)
+        if self.fixed_normalizer is not None:
+            return np.full(len(gain), self.fixed_normalizer)
         return np.asarray(np.sort(gain, axis=1)[:, ::-1] @ self._discount())
 
     def _without_order(self, true: LabelArray) -> np.ndarray:
@@ -67,20 +67,16 @@ class GainLoss(RelevanceLoss):
         gain = self._gain(true)
         attained = np.take_along_axis(gain, pred, axis=1) @ self._discount()
         empty = self._without_order(true)
-        ideal = np.where(empty, 1.0, self._normaliser(gain))
+        ideal = np.where(empty, 1.0, self._normalizer(gain))
         # the best order may exceed the sorted sum by rounding
         return np.where(empty, self.empty, np.maximum(1.0 - attained / ideal, 0.0))
-
-    @property
-    def safer(self) -> str:
-        return "list"
 
     def prefix_losses(self, pred: ArrayLike, true: ArrayLike) -> FloatArray:
         # gains and discounts are not negative: one more item never costs
         orders = self.predictions.check(pred, "pred")
         grades = self.true_labels.check(true, "true")
         gain, empty = self._gain(grades), self._without_order(grades)
-        ideal = np.where(empty, 1.0, self._normaliser(gain))
+        ideal = np.where(empty, 1.0, self._normalizer(gain))
         attained = (np.take_along_axis(gain, orders, axis=1) * self._discount()).cumsum(axis=1)
         shown = np.maximum(1.0 - attained / ideal[:, None], 0.0)
         return np.where(empty[:, None], self.empty, shown)
@@ -88,7 +84,7 @@ class GainLoss(RelevanceLoss):
     def target(self, true: ArrayLike) -> Target:
         checked = self.true_labels.check(true, "true")
         gain = self._gain(checked)
-        ideal = np.where(self._without_order(checked), 1.0, self._normaliser(gain))
+        ideal = np.where(self._without_order(checked), 1.0, self._normalizer(gain))
         return -gain / ideal[:, None]
 
     def offset(self, true: ArrayLike) -> FloatArray:
@@ -98,14 +94,14 @@ class GainLoss(RelevanceLoss):
         self, direction: FloatArray, offset_weight: float = 0.0
     ) -> tuple[FloatArray, LabelArray]:
         if self.n is None:
-            raise FamilyError(self, "optimise over true labels")
+            raise FamilyError(self, "optimize over true labels")
         # Sorted gains are mixtures of "the k best items are equally relevant", and a ratio of sums
         # is largest at one of them: k items of the highest grade, the k smallest directions.
         order = np.argsort(direction, axis=1, kind="stable")
         best_grade = self.n_grades - 1
         members = np.tril(np.ones((self.n, self.n)))
         gain = self._gain((best_grade * members).astype(np.int64))  # row k − 1 has k items
-        ideal = self._normaliser(gain)
+        ideal = self._normalizer(gain)
         sums = np.take_along_axis(direction, order, axis=1).cumsum(axis=1)
         values = -sums * gain[:, 0] / ideal + offset_weight
         k = values.argmax(axis=1)
@@ -164,7 +160,7 @@ class PrecisionAt(GainLoss):
         return (true > 0).astype(np.float64)
 
     @property
-    def fixed_normaliser(self) -> float:
+    def fixed_normalizer(self) -> float:
         return float(self.q)
 
     @property
@@ -183,7 +179,7 @@ class PrecisionAt(GainLoss):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class NDCG(GainLoss):
-    """1 − normalised discounted cumulative gain, optionally at a cut-off.
+    """1 − normalized discounted cumulative gain, optionally at a cut-off.
 
     Formula: L(σ, y) = 1 − Σ_i gain(y_i) d(σ(i)) / max_τ Σ_i gain(y_i) d(τ(i)), where d is 0 beyond
     the cut-off q. A query without relevant items costs `empty`, 0 unless stated: nothing is lost.

@@ -1,4 +1,4 @@
-"""Rankings judged pair by pair: pairwise disagreement with relevance grades, Kendall's tau."""
+"""Rankings compared pair by pair: pairwise disagreement with relevance grades, Kendall's tau."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ class PairwiseDisagreement(RelevanceLoss):
         self, direction: FloatArray, offset_weight: float = 0.0
     ) -> tuple[FloatArray, LabelArray]:
         if self.n is None:
-            raise FamilyError(self, "optimise over true labels")
+            raise FamilyError(self, "optimize over true labels")
         if self.n_grades > 2:
             return super().worst_true_label(direction, offset_weight)
         n, k = self.n, np.arange(1, self.n)
@@ -232,7 +232,7 @@ class Kendall(OrderLoss):
         self, direction: FloatArray, offset_weight: float = 0.0
     ) -> tuple[FloatArray, LabelArray]:
         if self.n is None:
-            raise FamilyError(self, "optimise over true labels")
+            raise FamilyError(self, "optimize over true labels")
         if self.ties != "refuse" or self.n == 1:
             return super().worst_true_label(direction, offset_weight)
         # signs of a true label are twice its embedding: the true labels are decoded like

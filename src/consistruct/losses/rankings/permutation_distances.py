@@ -84,7 +84,7 @@ class SpearmanFootrule(_PermutationDistance):
     def worst_true_label(
         self, direction: FloatArray, offset_weight: float = 0.0
     ) -> tuple[FloatArray, LabelArray]:
-        n = self._items("optimise over true labels")
+        n = self._items("optimize over true labels")
         wishes = direction.reshape(len(direction), n, n)  # place, item
         distance = np.abs(np.arange(n)[:, None] - np.arange(n)) / self._scale
         gains = distance @ wishes  # true place, item
@@ -150,7 +150,7 @@ class SpearmanRho(_PermutationDistance):
     def worst_true_label(
         self, direction: FloatArray, offset_weight: float = 0.0
     ) -> tuple[FloatArray, LabelArray]:
-        n = self._items("optimise over true labels")
+        n = self._items("optimize over true labels")
         true_labels = np.argsort(direction, axis=1, kind="stable").astype(np.int64)
         values = -2.0 * np.take_along_axis(direction, true_labels, axis=1) @ linear_discount(n)
         return values / self._scale + offset_weight * self.offset(true_labels[:1])[:1], true_labels
@@ -203,7 +203,7 @@ class Matching(_PermutationDistance):
     def worst_true_label(
         self, direction: FloatArray, offset_weight: float = 0.0
     ) -> tuple[FloatArray, LabelArray]:
-        n = self._items("optimise over true labels")
+        n = self._items("optimize over true labels")
         true_labels = Matchings(n).decode(-direction)
         columns = np.arange(n) * n + true_labels
         return offset_weight - np.take_along_axis(direction, columns, axis=1).sum(

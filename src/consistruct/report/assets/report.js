@@ -1,11 +1,11 @@
 "use strict";
-// Draws the figures of a report and keeps their colours those of the page.
+// Draws the figures of a report and keeps their colors those of the page.
 (() => {
   const read = (id) => JSON.parse(document.getElementById(id).textContent);
-  const { figures, colours, config } = read("figures");
+  const { figures, colors, config } = read("figures");
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
 
-  // a copy, because Plotly writes into what it draws; light colours become dark ones by name
+  // a copy, because Plotly writes into what it draws; light colors become dark ones by name
   const copy = (value, map) => {
     if (Array.isArray(value)) return value.map((entry) => copy(entry, map));
     if (value !== null && typeof value === "object") {
@@ -16,7 +16,7 @@
 
   const draw = () => {
     for (const [key, figure] of Object.entries(figures)) {
-      const { data, layout } = copy(figure, dark.matches ? colours : {});
+      const { data, layout } = copy(figure, dark.matches ? colors : {});
       if (window.innerWidth < 600) layout.font.size = 11;
       Plotly.react(document.getElementById(`figure-${key}`), data, layout, config);
     }

@@ -66,7 +66,7 @@ def calibration_report(
     warnings: Sequence[str] = (),
     progress: Callable[[int, int], None] | None = None,
 ) -> CalibrationReport:
-    """Evaluate a calibration function on a grid and collect all that its report answers.
+    """Evaluate a calibration function on a grid and collect all that its report states.
 
     Parameters
     ----------
@@ -165,7 +165,7 @@ def _grid(
         raise ValueError(
             f"at must be at most the largest excess risk, {curve.max_eps:.17g}, got {at:.17g}"
         )
-    return np.union1d(grid, [at]), at, "asked for"
+    return np.union1d(grid, [at]), at, "requested"
 
 
 def _safe_level(curve: CalibrationFunction) -> float | None:
@@ -270,7 +270,7 @@ def _worst_distribution(curve: CalibrationFunction, eps: float) -> tuple[WorstDi
         assert witness.distribution is not None
         worst = distribution_of_numbers(curve.loss, witness.pair, witness.distribution)
         return worst, "witness of the level"
-    if isinstance(curve._method, FormulaMethod) and curve.loss.mistakes_cost_one:
+    if isinstance(curve._method, FormulaMethod) and curve.loss.is_zero_one:
         # two labels share all probability: the proof of the formula
         distribution = np.array([(1 + eps) / 2, (1 - eps) / 2])
         return WorstDistribution((0, 1), np.array([0, 1]), distribution), "closed form"

@@ -82,7 +82,7 @@ def _consistency(report: CalibrationReport) -> Section:
             f"remain, however many examples there are."
         )
         details.append(
-            "There are distributions under which even the perfect surrogate minimiser predicts "
+            "There are distributions under which even the perfect surrogate minimizer predicts "
             "the wrong label. Enough data still rule out any excess above the level."
         )
     if error:
@@ -161,7 +161,7 @@ def _hardness(report: CalibrationReport) -> Section:
         facts.append((f"ε²/4H at ε = {at:.4g}", f"{size} classes"))
         details.append(
             f"ε²/4H(ε) measures hardness at one accuracy: at ε = {at:.4g} the loss is as hard as "
-            f"the 0-1 loss over {size} classes. It compares calibration only and says nothing "
+            f"the 0-1 loss over {size} classes. It compares calibration only and states nothing "
             f"about how large the functions to be learned are."
         )
     facts.append(("reference measure", report.measure))
@@ -339,7 +339,7 @@ def _advice(report: CalibrationReport) -> Section:
         steps.append(
             f"If an excess of {short_text(level)} is too much, use the loss's own scores "
             f"(--scores own, rank {describe_count(report.own_rank)}), which are consistent. "
-            f"Otherwise these scores are cheaper to learn: compare them with `consistruct advise`."
+            f"Otherwise these scores are easier to learn: compare them with `consistruct advise`."
         )
     elif report.rank > report.own_rank:
         steps.append(

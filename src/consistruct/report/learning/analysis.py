@@ -73,7 +73,7 @@ def learning_report(
     random_state: int = 0,
     progress: Callable[[int, int], None] | None = None,
 ) -> LearningReport:
-    """Judge a fitted model by its task loss on held-out data, against what it should beat.
+    """Evaluate a fitted model by its task loss on held-out data, against what it should beat.
 
     Parameters
     ----------
@@ -132,7 +132,7 @@ def learning_report(
         known = getattr(model, "columns_", None)
         found = column_notes(X if X_train is None else X_train, known)
     notes = tuple(ColumnEntry(note.name, str(note)) for note in found)
-    if model.loss_.truths_are_costs:  # of all decisions, whatever the class: the true labels
+    if model.loss_.takes_cost_vectors:  # of all decisions, whatever the class: the true labels
         y, costs = _decision_costs(model, y if costs is None else costs), None
     if costs is not None:
         return report_of_costs(model, X, np.asarray(y), costs, rows=rows, columns=notes)
@@ -248,7 +248,7 @@ def _decision_costs(model: Any, costs: Any) -> FloatArray:
 
 def _profit(model: Any, X: Any, costs: Any, label_names: Any) -> Profit | None:
     """Where the true labels are the costs of all decisions, what acting gains."""
-    if not model.loss_.truths_are_costs:
+    if not model.loss_.takes_cost_vectors:
         return None
     n, k = costs.shape
     # costs do not depend on a class then: any code will do

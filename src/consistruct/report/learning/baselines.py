@@ -67,7 +67,7 @@ def row_peers(loss: Loss, train: LabelArray, seed: int) -> tuple[list[Peer], str
         name = "linear regression, then the oracle"
         found.append(Peer(lambda X, true, new: {name: _two_stage(loss, X, true, new)}))
         return found, "logistic regression is for classes and label sets; these are decisions"
-    if loss.truths_are_costs:
+    if loss.takes_cost_vectors:
         return [*found, *_cost_regressions(loss)], None
     kind = label_kind(loss, train)
     if kind == "other":
@@ -78,7 +78,7 @@ def row_peers(loss: Loss, train: LabelArray, seed: int) -> tuple[list[Peer], str
             f"{PART_LIMIT}"
         )
     found.append(Peer(_logistic_peer(loss, kind, seed)))
-    if kind == "sets" and loss.wrong_parts is not None:
+    if kind == "sets" and loss.hamming_shape is not None:
         return found, (
             "for the Hamming loss, Bayes decisions are the same as thresholding each label at ½"
         )
@@ -99,7 +99,7 @@ def _constant(loss: Loss) -> Callable[[Any, Any, Any], dict[str, Any]]:
 
 def _logistic_peer(loss: Loss, kind: str, seed: int) -> Callable[[Any, Any, Any], dict[str, Any]]:
     usual = "argmax" if kind == "classes" else "each label at ½"
-    only = kind == "sets" and loss.wrong_parts is not None  # Bayes decisions are these
+    only = kind == "sets" and loss.hamming_shape is not None  # Bayes decisions are these
 
     def decide(X: Any, true: LabelArray, new: Any) -> dict[str, Any]:
         logistic = LogisticProbabilities(X, true, kind)
@@ -125,7 +125,7 @@ def _tree_peer(
 
 
 def _cost_regressions(loss: Loss) -> list[Peer]:
-    """Costs by regression, then the cheapest decision."""
+    """Costs by regression, then the lowest-cost decision."""
     space = loss.score_space
 
     def peer(name: str, make: Callable[[Any], Any]) -> Peer:
@@ -156,7 +156,7 @@ def constant_decision(loss: Loss, train: LabelArray, n: int) -> LabelArray:
 
 
 class LogisticProbabilities:
-    """P(y | x) by logistic regression on standardised features, scikit-learn's defaults.
+    """P(y | x) by logistic regression on standardized features, scikit-learn's defaults.
 
     Classes: multinomial. Label sets: one regression per label, independent given x. `make` gives
     another classifier its pipeline.
@@ -186,8 +186,8 @@ class LogisticProbabilities:
         if self.kind == "sets":
             return (probabilities >= 0.5).astype(np.int64)
         best = probabilities.argmax(axis=1)
-        # a true label may be no prediction (rectangular costs): then the cheapest one for it
-        if loss.true_labels.size == loss.n_labels or loss.no_answer is not None:
+        # a true label may be no prediction (rectangular costs): then the lowest-cost one for it
+        if loss.true_labels.size == loss.n_labels or loss.abstain_index is not None:
             return best
         return loss.score_space.decode(-dense_target(loss.target(best)))
 
@@ -235,7 +235,7 @@ def _linear_costs(X: Any) -> Any:
 
 
 def _of_lines(X: Any, model: Any) -> Any:
-    """Linear models: numbers standardised, categories one-hot, missing cells filled in."""
+    """Linear models: numbers standardized, categories one-hot, missing cells filled in."""
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 

@@ -129,7 +129,7 @@ def _learning_curve(report: LearningReport) -> Chart | None:
         ahead = report.forecast.points
         x = tuple(float(point.n_train) for point in ahead)
         share = f"{report.forecast.confidence:.0%}"
-        own = names.index(MODEL) if MODEL in names else 0  # in the colour of the model
+        own = names.index(MODEL) if MODEL in names else 0  # in the color of the model
         series = [
             Series(
                 f"forecast, {share} interval", x, tuple(point.low for point in ahead), "band",
@@ -185,7 +185,7 @@ def _confusion(report: LearningReport) -> HeatMap | None:
         key="confusion",
         title="Where the loss comes from",
         caption=(
-            "The stronger the colour, the more these mistakes contribute to the mean loss. The "
+            "The stronger the color, the more these mistakes contribute to the mean loss. The "
             f"numbers count {'tokens' if report.unit == 'sequence' else 'examples'}."
         ),
         x_label="true label",
@@ -258,7 +258,7 @@ def _selective(report: LearningReport) -> Chart | None:
         key="selective",
         title="Risk if only the most certain examples are answered",
         caption=(
-            "Mean loss over the examples with the lowest predicted loss. It falls towards the "
+            "Mean loss over the examples with the lowest predicted loss. It falls toward the "
             "left if the model knows what it does not know. Band: 95 %, pointwise, by resampling."
         ),
         x_label="share of examples answered",

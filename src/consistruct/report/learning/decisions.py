@@ -34,7 +34,7 @@ def decisions_of(model: Any, X: Any, y_true: Any, label_names: Any) -> DecisionC
         estimate=float(rule.estimate),
         plain=float(rule.plain),
         gap=None if rule.gap is None else float(rule.gap),
-        left_out_rows=int(rule.n_rows),
+        out_of_fold_rows=int(rule.n_rows),
         names=tuple(label_text(str(name), NAME_LENGTH) for name in np.asarray(names).tolist()),
         before=_rows(rule.before),
         after=_rows(rule.after),

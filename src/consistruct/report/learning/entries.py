@@ -62,9 +62,9 @@ class PathPoint:
 
 @dataclass(frozen=True)
 class PortfolioEntry:
-    """One model that model="auto" considered: what became of it, its weight, its left-out loss.
+    """One model that model="auto" considered: what became of it, its weight, its out-of-fold loss.
 
-    `criterion` is what models are compared by, on left-out examples: smaller is better.
+    `criterion` is what models are compared by, on out-of-fold examples: smaller is better.
     """
 
     name: str
@@ -197,7 +197,8 @@ class DecisionChange:
         The metric on the examples of the report; None where a class is among them that training
         never saw.
     estimate, plain : float
-        On left-out rows, with the decisions chosen on others of them, and with the likeliest class.
+        On out-of-fold rows, with the decisions chosen on others of them, and with the likeliest
+        class.
     gap : float or None
         How far the rule is at most from the best one; of concave metrics.
     names : tuple of str
@@ -206,7 +207,7 @@ class DecisionChange:
         Confusions behind `plain` and `estimate`, rows are predictions. Of label sets one row per
         label: rightly absent, missed, spurious, found.
     slack : tuple of float
-        By how much each constraint held on left-out rows.
+        By how much each constraint held on out-of-fold rows.
     """
 
     metric: str
@@ -214,7 +215,7 @@ class DecisionChange:
     estimate: float
     plain: float
     gap: float | None
-    left_out_rows: int
+    out_of_fold_rows: int
     names: tuple[str, ...]
     before: tuple[tuple[float, ...], ...]
     after: tuple[tuple[float, ...], ...]

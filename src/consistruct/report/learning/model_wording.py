@@ -24,7 +24,7 @@ def models_section(report: LearningReport) -> Section:
     answer = f"{_named(used)}: {_why(report, used)}"
     facts = [(entry.name, _tried(entry)) for entry in report.portfolio]
     details = (
-        "Every model was fitted on parts of the training data and judged on the held-out "
+        "Every model was fitted on parts of the training data and compared on the out-of-fold "
         f"{plural(report.unit)}. The criterion combines the quality of probabilities (or "
         "estimates) with that of decisions, because the losses of a few rare mistakes alone are "
         "noisy. Models that lower it when averaged with others are kept and refitted on all of "
@@ -41,13 +41,13 @@ def _named(used: list[PortfolioEntry]) -> str:
 
 def _why(report: LearningReport, used: list[PortfolioEntry]) -> str:
     """Why the portfolio took these models."""
-    judged = [entry for entry in report.portfolio if entry.criterion is not None]
-    skipped = len(report.portfolio) - len(judged)
+    compared = [entry for entry in report.portfolio if entry.criterion is not None]
+    skipped = len(report.portfolio) - len(compared)
     left = f" {skipped} more were not tried." if skipped else ""
-    if len(judged) < 2 or any(entry.criterion is None for entry in used):
+    if len(compared) < 2 or any(entry.criterion is None for entry in used):
         return f"nothing else was compared.{left}"
-    best = min(judged, key=lambda entry: entry.criterion or 0.0)
-    count = f"of {len(judged)} models that were compared on held-out {plural(report.unit)}"
+    best = min(compared, key=lambda entry: entry.criterion or 0.0)
+    count = f"of {len(compared)} models that were compared on out-of-fold {plural(report.unit)}"
     if len(used) == 1 and best in used:
         return f"{count} it has the lowest criterion, and no average with others was better.{left}"
     if best in used:
@@ -64,5 +64,5 @@ def _tried(entry: PortfolioEntry) -> str:
     if entry.criterion is not None:
         found.append(f"criterion {entry.criterion:.4g}")
     if entry.task_loss is not None:
-        found.append(f"held-out loss {entry.task_loss:.4g}")
+        found.append(f"out-of-fold loss {entry.task_loss:.4g}")
     return f"{', '.join(found)}; {entry.seconds:.1f} s"

@@ -1,4 +1,4 @@
-"""What every learning report says of a model and of the losses of its decisions."""
+"""What every learning report states of a model and of the losses of its decisions."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def column_notes(X: Any, known: Any = None) -> tuple[Any, ...]:
     if not is_frame(X):
         return ()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the fit has said what is doubtful
+        warnings.simplefilter("ignore")  # the fit has stated what is doubtful
         found, values = (known, known.read(X)) if known is not None else InputColumns.fit(X)
     notes = []
     for place, column in enumerate(found.columns):

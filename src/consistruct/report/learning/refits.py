@@ -29,7 +29,7 @@ BANDWIDTH_ROWS = 1000
 
 
 class Refits:
-    """Fits on the training data, or parts of it, judged on the held-out examples.
+    """Fits on the training data, or parts of it, evaluated on the held-out examples.
 
     Parameters
     ----------
@@ -175,8 +175,9 @@ class Refits:
         from sklearn.base import clone
 
         again = clone(self.model).set_params(loss=self.kind.loss, **changes)
-        if hasattr(self.model.model_, "settled"):  # the models that were chosen, not the choice
-            again.set_params(model=self.model.model_.settled(), cv=None, time_limit=None)
+        # the models that were chosen, not the choice
+        if hasattr(self.model.model_, "with_fixed_weights"):
+            again.set_params(model=self.model.model_.with_fixed_weights(), cv=None, time_limit=None)
         return again
 
     def bandwidths(self) -> tuple[tuple[BandwidthPoint, ...], str | None]:
@@ -193,13 +194,13 @@ class Refits:
         rng = np.random.default_rng(self.seed)
         n = len(self.train)
         rows = np.sort(rng.choice(n, size=min(n, BANDWIDTH_ROWS), replace=False))
-        standardised = ridge.feature_map_.scaling.scale is not None
+        standardized = ridge.feature_map_.scaling.scale is not None
         points = []
         for factor in BANDWIDTH_FACTORS:
             model = self._same_settings(
                 model__kernel=kernel.name,
                 model__bandwidth=factor * chosen,
-                model__standardize=standardised,
+                model__standardize=standardized,
             )
             model._fit_model(model._model_for("rows"), self.train.take(rows))
             best = int(np.argmin(np.abs(model.path_["alphas"] - model.model_.alpha_)))

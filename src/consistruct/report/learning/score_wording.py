@@ -99,7 +99,7 @@ def _about_baselines(report: LearningReport) -> str:
     if report.unit == "sequence":
         what = (
             "the most common tag; logistic regression on the same features that tags each token "
-            "by itself, without looking at the neighbouring tags"
+            "by itself, without looking at the neighboring tags"
         )
     elif report.unit == "query":
         what = (
@@ -108,12 +108,12 @@ def _about_baselines(report: LearningReport) -> str:
         )
     elif report.profit is not None:
         what = (
-            "the single decision that is cheapest overall; regressions of the costs, linear and "
-            "by a random forest, followed by the cheapest decision"
+            "the single decision of lowest cost overall; regressions of the costs, linear and "
+            "by a random forest, followed by the lowest-cost decision"
         )
     elif any(name.startswith("logistic") for name in names):
         what = (
-            "the best constant answer; logistic regression on standardised features that predicts "
+            "the best constant answer; logistic regression on standardized features that predicts "
             "the most probable label, or the label with the lowest expected loss (Bayes "
             "decisions; for label sets, as if labels were independent); for classes, a random "
             "forest and boosting with Bayes decisions"
@@ -131,7 +131,7 @@ def overlap_warning(report: LearningReport) -> str | None:
     many = "all" if every else f"{report.overlap} of the {report.n_test}"
     return (
         f"Warning: {many} held-out {plural(report.unit)} are also in the training data, so the "
-        "baselines were fitted on the data they are judged on, and perhaps the model was too. "
+        "baselines were fitted on the data they are evaluated on, and perhaps the model was too. "
         "Expect larger losses on new data: use rows that were set aside."
     )
 

@@ -19,7 +19,7 @@ EPOCHS = 10
 
 
 def sequence_peers(seed: int) -> list[Peer]:
-    """The commonest tag, and a classifier of tokens that does not look at neighbouring tags."""
+    """The commonest tag, and a classifier of tokens that does not look at neighboring tags."""
 
     def tokenwise(X: Any, true: Ragged, new: Any) -> dict[str, Any]:
         features, others = _token_features(X, new)

@@ -44,8 +44,8 @@ def _charts_in(section: str) -> tuple[str, ...]:
 def _decisions(change: DecisionChange) -> Section:
     held = "" if change.held_out is None else f" {change.held_out:.4g} on the held-out examples;"
     answer = (
-        f"{change.metric}:{held} {change.estimate:.4g} on {change.left_out_rows} rows held out "
-        f"during fitting, where the most probable answer gets {change.plain:.4g}."
+        f"{change.metric}:{held} {change.estimate:.4g} on {change.out_of_fold_rows} out-of-fold "
+        f"rows during fitting, where the most probable answer gets {change.plain:.4g}."
     )
     moved = sorted(
         (
@@ -69,15 +69,15 @@ def _decisions(change: DecisionChange) -> Section:
         )
         for number, slack in enumerate(change.slack)
     ]
-    by = "made with a single cost matrix, found on held-out rows, and the losses in this report use"
-    if change.metric.startswith("Randomised("):
+    by = "made with one cost matrix, found on out-of-fold rows, and the losses in this report use"
+    if change.metric.startswith("Randomized("):
         by = (
             "made with one cost matrix, or drawn at random between a few where that is better; "
-            "they were found on held-out rows, and the losses in this report use the mean of"
+            "they were found on out-of-fold rows, and the losses in this report use the mean of"
         )
     details = (
         f"The metric is not an average over examples. Decisions are {by} these costs. The value "
-        "on held-out rows was computed with costs found on other rows.",
+        "on out-of-fold rows was computed with costs found on other rows.",
     )
     return Section(
         "decisions", "What changed when decisions were chosen for the metric?", answer, details,

@@ -60,7 +60,7 @@ def _quadratic(
     gradient: FloatArray,  # (T, s) out
     pairwise: FloatArray,  # (1 or T, s, s) out: added
 ) -> float:
-    """Orthogonal terms: f(c) = const + Σ_t g_t(c_t) + Σ_t h_t(c_t, c_{t+1}), g and h centred.
+    """Orthogonal terms: f(c) = const + Σ_t g_t(c_t) + Σ_t h_t(c_t, c_{t+1}), g and h centered.
 
     So Var_c f = Σ_t mean g_t² + Σ_t mean h_t².
     """

@@ -143,7 +143,7 @@ class ChainSurrogate(Member):
         raise ValueError(f"decoding must be 'argmax' or 'bayes', got {decoding!r}")
 
     def expected_target(self, scores: ChainScores) -> FloatArray:
-        """E[κ·1(y_t ≠ a) | x] of every part t and state a, (N, s), as the minimiser tells."""
+        """E[κ·1(y_t ≠ a) | x] of every part t and state a, (N, s), as the minimizer tells."""
         raise CapabilityError(
             self,
             "expected_target",
@@ -195,8 +195,8 @@ class ChainLogLoss(ChainSurrogate):
 class ChainHinge(ChainSurrogate):
     """max_c [f(c) + κ·#wrong(c)] − f(y): the structured support vector machine, margin rescaled.
 
-    An upper bound of κ·#wrong of the Viterbi answer. Not consistent in general: where no label
-    has probability ½, the minimiser need not decode to the Bayes decision. Decoded by Viterbi.
+    An upper bound of κ·#wrong of the Viterbi decoding. Not consistent in general: where no label
+    has probability ½, the minimizer need not decode to the Bayes decision. Decoded by Viterbi.
     """
 
     kind: ClassVar[int] = _kernels.HINGE
@@ -208,7 +208,7 @@ class ChainHinge(ChainSurrogate):
 class ChainSoftmaxMargin(ChainSurrogate):
     """log Σ_c exp[f(c) + κ·#wrong(c)] − f(y): log loss with costs.
 
-    A smooth upper bound of the hinge, so of κ·#wrong of the Viterbi answer; like the hinge not
+    A smooth upper bound of the hinge, so of κ·#wrong of the Viterbi decoding; like the hinge not
     consistent in general. Decoded by Viterbi.
     """
 
@@ -218,12 +218,12 @@ class ChainSoftmaxMargin(ChainSurrogate):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ChainQuadratic(ChainSurrogate):
-    """(s/2)·Var_c[f(c) + κ·#wrong(c)] over uniform c: the quadratic surrogate on centred scores.
+    """(s/2)·Var_c[f(c) + κ·#wrong(c)] over uniform c: the quadratic surrogate on centered scores.
 
     The scores f regress on minus the loss; constants (the mean of f over c) are divided out, and
     the factor s makes the curvature in a unary score one, whatever the number of states.
     Consistent for the Hamming loss: at the minimum over all functions f is minus the expected
-    loss, and Viterbi maximises it. Scores must be finite (forbid transitions when decoding only).
+    loss, and Viterbi maximizes it. Scores must be finite (forbid transitions when decoding only).
     """
 
     kind: ClassVar[int] = _kernels.QUADRATIC
@@ -249,8 +249,8 @@ class ChainQuadratic(ChainSurrogate):
         else:
             effects[leaves] += scores.edges[leaves].mean(axis=2)
             effects[enters] += scores.edges[leaves].mean(axis=1)  # edge t enters part t + 1
-        centred = effects - effects.mean(axis=1, keepdims=True)
-        return np.asarray(self.part_cost * (n_states - 1) / n_states - centred)
+        centered = effects - effects.mean(axis=1, keepdims=True)
+        return np.asarray(self.part_cost * (n_states - 1) / n_states - centered)
 
     def _check_scores(self, scores: ChainScores) -> None:
         if np.isneginf(scores.unary).any() or (

@@ -41,7 +41,7 @@ def test_certificates_of_hinges_are_checked(tmp_path):
     assert CliRunner().invoke(cli.app, ["check", str(path)]).exit_code == 1
 
 
-def test_what_is_not_known_is_null_in_json_and_said_in_text():
+def test_what_is_not_known_is_null_in_json_and_stated_in_text():
     arguments = ("hamming:4", "--surrogate", "hinge", "--eps", "0.5")
     found = json.loads(analyze(*arguments, "--json").output)
     assert found["consistency_level"] is None

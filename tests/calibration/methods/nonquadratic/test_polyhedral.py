@@ -136,7 +136,7 @@ def test_twelve_labels_are_never_undercut(surrogate):
 
 
 @pytest.mark.parametrize("surrogate", SURROGATES)
-def test_twins_need_not_be_told_apart(surrogate):
+def test_twins_need_not_be_distinguished(surrogate):
     """Two labels with equal rows and columns against one of them alone."""
     small = np.array([[0.0, 1.0, 2.0], [1.0, 0.0, 1.0], [2.0, 1.0, 0.0]])
     order = [0, 1, 1, 2]
@@ -277,11 +277,11 @@ def test_beyond_twelve_labels_a_bound_with_its_reason():
     assert "more than 12 labels" in H.method
 
 
-def test_a_level_that_is_not_settled_is_not_invented(monkeypatch):
+def test_a_level_that_is_not_decided_is_not_invented(monkeypatch):
     monkeypatch.setattr(polyhedral, "LEVEL_PROGRAMS", 3)
     H = cs.calibration_function(NAMED["uniform, 12"], surrogate="hinge")
     low, high = H.consistency_interval
     assert low == H.consistency_level
     assert low < high <= H.max_eps * (1 + 1e-8)
-    assert H.consistency_reason == "not settled by 3 linear programs"
+    assert H.consistency_reason == "not decided by 3 linear programs"
     assert H(0.95 * H.max_eps) > 0  # values do not need the level

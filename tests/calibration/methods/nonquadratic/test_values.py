@@ -75,7 +75,7 @@ def test_the_bracket_keeps_its_digits():
 
 
 def test_closed_forms_are_rounded_outward():
-    """The value to 80 digits, by another library, lies between the ends; they are neighbours."""
+    """The value to 80 digits, by another library, lies between the ends; they are neighbors."""
     formulas = {
         "logistic": lambda e: ((1 + e) * mpmath.log(1 + e) + (1 - e) * mpmath.log(1 - e)) / 7,
         "exponential": lambda e: 2 * (1 - mpmath.sqrt(1 - e * e)) / 7,
@@ -390,7 +390,7 @@ def test_false_certificates_are_refused():
         replace(good, upper=good.upper * 0.99).check()
 
 
-# --- statuses: what is not computed says so ---
+# --- statuses: what is not computed states it ---
 
 
 @pytest.mark.parametrize("surrogate", ["logistic", "exponential", "log", "sparsemax", "hinge"])
@@ -510,7 +510,7 @@ def test_a_window_that_is_too_small_is_refused():
 
 
 @pytest.mark.parametrize("name", SURROGATES)
-def test_the_registry_tells_what_can_be_analysed(name):
+def test_the_registry_tells_what_can_be_analyzed(name):
     entry = SURROGATES[name]
     assert entry.analysable == (entry.cls.excess is not None)
     loss = cs.losses.CostMatrix([[0, 1, 2], [1, 0, 1], [2, 1, 0]])
@@ -520,7 +520,7 @@ def test_the_registry_tells_what_can_be_analysed(name):
         by_class = cs.calibration_function(loss, surrogate=entry.cls)
         assert by_class(1.0) == by_name(1.0)
     else:
-        with pytest.raises(CapabilityError, match=r"'excess'.*analysed are quadratic"):
+        with pytest.raises(CapabilityError, match=r"'excess'.*analyzed are quadratic"):
             cs.calibration_function(loss, surrogate=name)
 
 

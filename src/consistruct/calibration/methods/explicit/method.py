@@ -227,7 +227,7 @@ class PoolMethod(Method):
         return found
 
     @property
-    def cheap_pieces(self) -> bool:  # type: ignore[override]
+    def fast_pieces(self) -> bool:  # type: ignore[override]
         """Whether the pieces are known, or few pairs are to be traced."""
         few = self.problem.n_rows <= FEW_LABELS and self.prover.exact
         return few or "_pieces" in self.__dict__

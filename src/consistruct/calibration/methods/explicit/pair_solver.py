@@ -147,7 +147,7 @@ def _certify(
 
 
 def _feasible_distribution(pair: PairProblem, q: FloatArray, eps: float) -> FloatArray:
-    """A distribution with gap·q ≥ ε: cut, normalise, move towards the true label of largest gap."""
+    """A distribution with gap·q ≥ ε: cut, normalize, move toward the true label of largest gap."""
     q = np.where(q > 1e-14, q, 0.0)
     total = q.sum()
     q = q / total if total > 0 else np.full(len(q), 1.0 / len(q))
@@ -167,7 +167,7 @@ def _feasible_distribution(pair: PairProblem, q: FloatArray, eps: float) -> Floa
 def _project(pair: PairProblem, q: FloatArray, v: FloatArray) -> tuple[FloatArray, FloatArray]:
     """For fixed q, min ½‖v‖² s.t. order·v ≤ b with b = order_rhs·q: the point and its multipliers.
 
-    Least-distance programming: u ≥ 0 minimises ‖[−orderᵀ; −bᵀ]u − (0, …, 0, 1)‖; with residual ρ
+    Least-distance programming: u ≥ 0 minimizes ‖[−orderᵀ; −bᵀ]u − (0, …, 0, 1)‖; with residual ρ
     the solution is −ρ_first/ρ_last and the multipliers are −u/ρ_last. Where non-negative least
     squares fails the given `v` is kept, and the bounds say how good it is.
     """

@@ -1,7 +1,7 @@
 """The minimum over pairs as quadratic pieces.
 
 H_ij is the value of a quadratic program whose right-hand side is affine in ε: where the active sets
-stay the same, the minimiser v is affine in ε and H_ij = ½‖v‖² is one quadratic. `exact` traces each
+stay the same, the minimizer v is affine in ε and H_ij = ½‖v‖² is one quadratic. `exact` traces each
 pair in rationals; the minimum of such curves changes hands where two of them cross, at roots.
 """
 

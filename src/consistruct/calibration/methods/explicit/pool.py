@@ -24,7 +24,7 @@ __all__ = ["ExplicitPairs", "PairPool", "PairSource", "PoolPoint"]
 
 
 class Lines:
-    """Many lines as arrays; `pairs` says whose they are."""
+    """Many lines as arrays; `pairs` states whose they are."""
 
     def __init__(self, pairs: IntArray, lines: Sequence[Line]) -> None:
         self.pairs = pairs
@@ -56,7 +56,7 @@ class PairSource(ABC):
 
     @abstractmethod
     def start_lower(self, eps: float) -> FloatArray:
-        """Cheap lower bounds of all pairs at ε, +inf where infeasible, (n_pairs,)."""
+        """Fast lower bounds of all pairs at ε, +inf where infeasible, (n_pairs,)."""
 
 
 @dataclass(eq=False)

@@ -50,7 +50,7 @@ class RestrictedMethod(Method):
         self.name = f"{self._parts[0][1].name}, {self.distributions.spec}"
 
     def _method(self, rows: list[list[Fraction]]) -> PoolMethod | ExplicitFullMethod:
-        """The method for one polytope; its loss in floats only says where to look."""
+        """The method for one polytope; its loss in floats only states where to look."""
         loss = CostMatrix([[float(x) for x in row] for row in rows], rows="pred")
         if self.space.one_per_label and self.space.width >= self.fast_from:
             return ExplicitFullMethod(loss, self.space, self.jobs, rows)

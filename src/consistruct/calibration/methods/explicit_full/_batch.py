@@ -85,7 +85,7 @@ def start_point(
 
 @compiled
 def remember(pair: int, columns: IntArray, x: FloatArray, n: int, warm: Warm) -> None:
-    """Keep the heaviest true labels of the distribution, normalised."""
+    """Keep the heaviest true labels of the distribution, normalized."""
     width = warm.columns.shape[1]
     if n <= width:
         for a in range(n):

@@ -25,7 +25,7 @@ def cholesky_solve(
     """Solve M x = rhs in place (leading n × n block, lower part); False if M is not positive.
 
     Right-looking, so that the inner loops are updates of whole rows and not dot products, which
-    cannot be vectorised without reordering their sums.
+    cannot be vectorized without reordering their sums.
     """
     for b in range(n):
         if M[b, b] <= 0.0:

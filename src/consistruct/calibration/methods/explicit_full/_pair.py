@@ -14,11 +14,11 @@ every ε. Given w the best μ is a linear program in one variable, solved by wal
 hull of the points (d_y, ⟨w, a_y⟩); its primal vertex (one or two true labels) is the Frank–Wolfe
 vertex.
 
-A step: price all true labels, move a little towards the vertex (which makes its weights positive),
+A step: price all true labels, move a little toward the vertex (which makes its weights positive),
 then Newton steps on the face spanned by the current true labels, dropping true labels that reach
 zero. The slack σ = d·q − ε ≥ 0 is one more non-negative variable, so that an inactive ε constraint
 and losses where every true label of the support has d_y = ε (no Slater point) need no special case:
-the two equalities are eliminated by choosing basic variables, never by factorising a KKT matrix.
+the two equalities are eliminated by choosing basic variables, never by factorizing a KKT matrix.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def vertex_step(
     count: int,
     upper: float,
 ) -> tuple[int, float, float, int, float]:
-    """Move towards share·left + (1−share)·right, where g has slope −gap < 0.
+    """Move toward share·left + (1−share)·right, where g has slope −gap < 0.
 
     Its true labels enter the support with positive weight, so that no Newton step is blocked at
     once. (Several vertices at once save pricings but cost as many Newton steps that drop them
@@ -294,7 +294,7 @@ def solve_pair(
     lower = -1.0
     best_mu = 0.0
     best_count = 0
-    idle = 0
+    stalled = 0
     for _ in range(MAX_PRICINGS):
         price(L, j, work.rows, work.w, count, work.cost)
         value, mu, left, right, share = best_multiplier(work.cost, d, eps)
@@ -317,7 +317,7 @@ def solve_pair(
         n, slack, u, count, upper = newton_steps(
             L, LT, d, p, j, eps, flat, work, n, slack, u, count, upper
         )
-        idle = idle + 1 if upper >= before * (1.0 - 1e-15) else 0
-        if idle >= 3:
+        stalled = stalled + 1 if upper >= before * (1.0 - 1e-15) else 0
+        if stalled >= 3:
             break
     return STALLED, upper, lower, best_mu, n, best_count

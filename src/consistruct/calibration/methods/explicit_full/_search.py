@@ -149,8 +149,8 @@ class Search:
         self.p = p
         self.tolerance = tolerance
         self.jobs = workers(jobs)
-        self.centred = np.ascontiguousarray(L - L.min(axis=0))
-        self.transposed = np.ascontiguousarray(self.centred.T)
+        self.centered = np.ascontiguousarray(L - L.min(axis=0))
+        self.transposed = np.ascontiguousarray(self.centered.T)
         self.largest = largest_differences(L)
         self.theorem = np.sqrt(2 / (1 / p[:, None] + 1 / p)).ravel()
         self.lines = _Lines(np.full(k * k, -1, dtype=np.int64))
@@ -162,7 +162,7 @@ class Search:
     def run(self, eps: FloatArray, progress: Progress | None) -> dict[float, Incumbent]:
         """Visit the values (distinct, positive, feasible); return the best point at each.
 
-        From the smallest up: Theorem 7 settles the first ones, a distribution for one ε mixed with
+        From the smallest up: Theorem 7 decides the first ones, a distribution for one ε mixed with
         the true label of largest d is nearly right for the next, and pairs drop out for good.
         Coarse to fine from the top solves twice as many pairs.
         """
@@ -204,7 +204,7 @@ class Search:
         pair = int(self.largest.argmax())
         i, j = divmod(pair, k)
         y = int((self.losses[j] - self.losses[i]).argmax())
-        z = self.centred[j, y] - self.transposed[y]
+        z = self.centered[j, y] - self.transposed[y]
         _, _, upper = gauge(z, self.p, j, 0.0, np.empty(k, dtype=np.int64), np.empty(k))
         return Incumbent(pair, upper, np.array([y]), np.ones(1))
 
@@ -244,7 +244,7 @@ class Search:
         def work(share: IntArray) -> Batch:
             return solve_batch(
                 self.losses,
-                self.centred,
+                self.centered,
                 self.transposed,
                 self.p,
                 share,

@@ -37,18 +37,18 @@ class ExplicitCurve:
     ----------
     eps : (n,) the values of ε, in the order given.
     scaled_lower, scaled_upper : (n,) ends of k·H(ε); +inf above `max_eps`, 0 at ε = 0.
-    pair : (n, 2) minimising pair (i, j): j is predicted although i is better by ε; −1 where the
+    pair : (n, 2) minimizing pair (i, j): j is predicted although i is better by ε; −1 where the
         value is infinite or ε = 0.
     status : (n,) "certified" where upper − lower ≤ tolerance · upper, else "loose".
     max_eps : largest ε at which H is finite.
-    tolerance : the relative width that was asked for.
+    tolerance : the relative width that was requested.
     weights : (k,) reference weights p_c = k·μ_c; ones for the uniform measure.
     distributions : (n, m) the conditional distribution of the primal point up to a factor; zero
     rows where
         there is none. (Lq)_j − (Lq)_i ≥ ε holds exactly, not up to rounding.
     levels : (n,) the score t of j; other labels have f_c = min(−(Lq)_c, t). `scaled_upper` is
         ½ Σ_c p_c (f_c + (Lq)_c)², evaluated exactly and rounded up.
-    points : dual points of all pairs that Theorem 7 does not settle; each bounds its pair for
+    points : dual points of all pairs that Theorem 7 does not decide; each bounds its pair for
         every ε, so that together they prove `scaled_lower` (see `verify`).
     """
 
@@ -78,7 +78,7 @@ def explicit_curve(
 
     H(ε) = min over ordered pairs i ≠ j of H'_ij(ε), the least ½ Σ_c μ_c (f_c + (Lq)_c)² over
     distributions q on true labels and scores f with f_j ≥ f_c for all c and (Lq)_j − (Lq)_i ≥ ε.
-    (That i be optimal need not be asked: an excess of ε over any i is an excess of ε.)
+    (That i be optimal need not be required: an excess of ε over any i is an excess of ε.)
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def explicit_curve(
 
     Notes
     -----
-    Time is dominated by the pairs that Theorem 7 does not settle: each is solved a few times, not
+    Time is dominated by the pairs that Theorem 7 does not decide: each is solved a few times, not
     once per ε. Memory: about 350 k² bytes for bounds and short distributions of the pairs, and 16
     bytes for each non-zero of the dual points found.
 
@@ -193,7 +193,7 @@ def best_level(
     p: FloatArray,  # (k,)
     j: int,
 ) -> float:
-    """The score t of j that minimises ½ [p_j (t + ℓ_j)² + Σ_{c≠j} p_c (t + ℓ_c)₋²], ℓ = `expected`.
+    """The score t of j that minimizes ½ [p_j (t + ℓ_j)² + Σ_{c≠j} p_c (t + ℓ_c)₋²], ℓ = `expected`.
 
     Any t is feasible, with f_c = min(−ℓ_c, t); rounding costs its square.
     """

@@ -175,9 +175,9 @@ class ExplicitFullMethod(Method):
         )
 
     @property
-    def cheap_pieces(self) -> bool:  # type: ignore[override]
+    def fast_pieces(self) -> bool:  # type: ignore[override]
         """Whether the pieces are known."""
-        return "_pool" in self.__dict__ and self._pool.cheap_pieces
+        return "_pool" in self.__dict__ and self._pool.fast_pieces
 
     def pieces(self) -> tuple[Quadratic, ...]:
         pool = self._pool

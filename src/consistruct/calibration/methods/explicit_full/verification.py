@@ -66,7 +66,7 @@ def verify(
         raise CertificateError("the curve has a number that is not finite")
     exact = IntegerLosses(losses, curve.weights)
     if curve.max_eps != exact.max_eps:
-        raise CertificateError(f"max_eps is {exact.max_eps}, the curve says {curve.max_eps}")
+        raise CertificateError(f"max_eps is {exact.max_eps}, the curve states {curve.max_eps}")
     for position in range(n):
         _verify_upper(exact, curve, position)
     _verify_lower(losses, curve)

@@ -68,7 +68,7 @@ class ABFamily:
 
     def _raw(self, ell: FloatArray) -> FloatArray:
         low, high = self.surrogate.window
-        found = self.surrogate.minimiser(ell)
+        found = self.surrogate.minimizer(ell)
         if found is not None:
             return np.clip(found, low, high)
         return _bisect(lambda f: -self.level(f), -ell, low, high)

@@ -91,7 +91,7 @@ class ABPair:
         return Slopes(g, rise[others], others, self._multiplier(base))
 
     def _multiplier(self, base: FloatArray) -> float:
-        """ν ≥ 0 that maximises min_y [base + ν(ε − gap)]_y."""
+        """ν ≥ 0 that maximizes min_y [base + ν(ε − gap)]_y."""
         if self.eps <= self.gap.min():
             return 0.0
         nu = hull_slope(self.gap, base, self.eps)

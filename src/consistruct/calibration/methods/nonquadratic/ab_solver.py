@@ -90,7 +90,7 @@ class ABSolver(PairSolver[ABProof]):
         return self._prove(pair, q, tau, columns, incumbent)
 
     def _by_plane(self, pair: ABPair, q: FloatArray, tau: float, columns: np.ndarray) -> ABProof:
-        """A tangent plane at q; at a kink (ℓ_c = τ) Newton may need another start to settle."""
+        """A tangent plane at q; at a kink (ℓ_c = τ) Newton may need another start to converge."""
         nothing = np.zeros(0, dtype=np.int64)
         best = ABProof(pair, q, tau, np.zeros(0), nothing, [])
         for _ in range(RESTARTS):
@@ -226,8 +226,8 @@ class ABSolver(PairSolver[ABProof]):
             return pair.objective(self.L @ distribution, threshold(distribution))
 
         # a little inwards: slopes may be infinite where an expected loss is 0 or Lmax
-        centre = self._feasible(pair, np.full(len(columns), 1 / len(columns)), columns)
-        q = (1 - INWARDS) * start + INWARDS * centre
+        center = self._feasible(pair, np.full(len(columns), 1 / len(columns)), columns)
+        q = (1 - INWARDS) * start + INWARDS * center
         value = objective(q)
         for _ in range(NEWTON_STEPS):
             ell, tau = self.L @ q, threshold(q)
@@ -376,7 +376,7 @@ def _narrower(one: ABProof, other: ABProof) -> ABProof:
 
 
 def _boundary(ruled_out: object, start: float, stop: float) -> float:
-    """The last point from `start` towards `stop` that is ruled out; `start` if it is not itself."""
+    """The last point from `start` toward `stop` that is ruled out; `start` if it is not itself."""
     assert callable(ruled_out)
     if not ruled_out(start):
         return start

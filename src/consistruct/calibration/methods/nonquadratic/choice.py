@@ -1,4 +1,4 @@
-"""Which method answers for which surrogate, decoding and scores."""
+"""Which method is used for which surrogate, decoding and scores."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ LIMITS["mixed-decision"] = 40  # and few sets of tied labels, up to symmetry
 
 
 def choose(surrogate: BaseSurrogate, decoding: str) -> tuple[Method, tuple[str, ...]]:
-    """The method that answers, and why the better ones did not."""
+    """The method that is used, and why the better ones did not."""
     _require_named_true_labels(surrogate, decoding)
     form = closed_form(surrogate)
     if form is not None:

@@ -99,14 +99,14 @@ def closed_form(surrogate: BaseSurrogate) -> FormulaMethod | None:
     loss, space, name = surrogate.loss, surrogate.score_space, surrogate.name
     if name not in SURROGATES or type(surrogate) is not SURROGATES[name].cls:
         return None  # a class of the user's own
-    parts = loss.wrong_parts
+    parts = loss.hamming_shape
     if name == "log" and parts is not None and space.separate_states is not None:
         # The parts separate: min Σ_t h(δ_t) with mean δ = ε, h the 0-1 curve of one part, which
         # is convex and does not depend on the number of states. So all δ_t = ε.
         assert parts[0] is not None
         formula = "(T/2)[(1+ε)log(1+ε)+(1−ε)log(1−ε)]"
         return FormulaMethod(formula, _half, Fraction(parts[0]), "ZeroOne(s) for one part")
-    if loss.mistakes_cost_one and loss.n_labels and loss.n_labels >= 2:
+    if loss.is_zero_one and loss.n_labels and loss.n_labels >= 2:
         found = _ZERO_ONE.get(name)
         if found is not None and space.rank == loss.n_labels and space.measure == "uniform":
             formula, value, per_label = found

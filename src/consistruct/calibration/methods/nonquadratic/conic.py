@@ -1,4 +1,4 @@
-"""Clarabel called directly, with the tolerances of this package; its answers are never trusted."""
+"""Clarabel called directly, with the tolerances of this package; its results are never trusted."""
 
 from __future__ import annotations
 

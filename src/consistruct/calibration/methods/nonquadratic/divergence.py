@@ -12,7 +12,7 @@ a convex program. Dual points, for any w ≥ 0, ν ≥ 0, a = wᵀA and gap = L_
     KL       1 − log X + min_y [a_y − exp(ν(gap_y − ε))/X]              for any X > 0,
     squares  (νε + min_y [a − z]_y + min_y [z − ν gap]_y)₊² / 2‖z‖²     for any z.
 
-The first minimises over q exactly (a log-partition function) and takes a tangent of −log; the
+The first minimizes over q exactly (a log-partition function) and takes a tangent of −log; the
 second is Fenchel's inequality at the best scale. KL with argmax decoding needs no solver (module
 `divergence_argmax`); else there is one conic program per pair, whose order constraints are
 generated where they are many: the program with some of them bounds H_ij from below all the same.
@@ -137,8 +137,8 @@ class DivergenceSolver(PairSolver[DivergenceProof]):
             q, p = (eps - bottom) / (top - bottom), -bottom / (top - bottom)
             divergence = scipy.special.kl_div(np.array([q, 1 - q]), np.array([p, 1 - p])).sum()
             return float(divergence) * (1 - 1e-12) if math.isfinite(divergence) else 0.0
-        centred = gap - gap.mean()
-        return 0.5 * eps**2 / float(centred @ centred) * (1 - ROUNDING)
+        centered = gap - gap.mean()
+        return 0.5 * eps**2 / float(centered @ centered) * (1 - ROUNDING)
 
     # --- one pair ---
 
@@ -148,7 +148,7 @@ class DivergenceSolver(PairSolver[DivergenceProof]):
             q, p, w, nu, X = tilted_argmax(self.gap(i, j), j, eps)
             return self._proof(i, j, eps, q, p, w, nu, np.array([X]))
         found = self._carried(i, j, eps)
-        if found is None or not _settled(found, incumbent):
+        if found is None or not _conclusive(found, incumbent):
             other = self._sharpened(self._solved(i, j, eps, incumbent), i, j, incumbent)
             found = other if found is None else _tighter(found, other)
         return found
@@ -218,7 +218,7 @@ class DivergenceSolver(PairSolver[DivergenceProof]):
         return positive if gap[positive].max() >= eps else every
 
     def _decoded(self, p: FloatArray, j: int, order: FloatArray) -> FloatArray:
-        """Nearest distribution that decodes to j: towards one that does so by a margin."""
+        """Nearest distribution that decodes to j: toward one that does so by a margin."""
         p = np.maximum(p, 0.0)
         p = p / p.sum() if p.sum() > 0 else np.full(len(p), 1 / len(p))
         if self.decoding == "argmax":
@@ -263,7 +263,7 @@ class DivergenceSolver(PairSolver[DivergenceProof]):
     ) -> DivergenceProof:
         """The optimality conditions, for several guesses of what is active."""
         best = start
-        if _settled(best, incumbent) or (
+        if _conclusive(best, incumbent) or (
             self.divergence == "squares" and self._tight(i, j, start.eps)
         ):
             return best
@@ -278,7 +278,7 @@ class DivergenceSolver(PairSolver[DivergenceProof]):
                 if found is None:
                     break
                 best = _tighter(best, self._recomputed(found, start, i, j))
-                if _settled(best, incumbent):
+                if _conclusive(best, incumbent):
                     return best
                 conditions = found.next
         return best
@@ -334,7 +334,7 @@ class DivergenceSolver(PairSolver[DivergenceProof]):
         """H vanishes iff p = q is feasible: max (L_j − L_i)q with q_j largest."""
         best = Witness(0.0, None, None)
         if self.decoding == "bayes":
-            return best  # A q ≤ 0 says that j is optimal
+            return best  # A q ≤ 0 means that j is optimal
         for i, j in np.argwhere(self.limits > 0).tolist():
             if self.limits[i, j] <= best.level:
                 continue
@@ -392,7 +392,7 @@ class DivergenceSolver(PairSolver[DivergenceProof]):
         return {**found, name: proof.free.tolist() if name == "z" else float(proof.free[0])}
 
 
-def _settled(proof: DivergenceProof, incumbent: float) -> bool:
+def _conclusive(proof: DivergenceProof, incumbent: float) -> bool:
     tight = math.isfinite(proof.upper) and proof.upper - proof.lower <= ENOUGH * proof.upper
     return tight or proof.lower > incumbent
 

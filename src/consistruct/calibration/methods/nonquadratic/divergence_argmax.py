@@ -54,7 +54,7 @@ def tilted_argmax(
     low, high = 0.0, 1.0 / max(float(np.ptp(gap)), 1e-300)
     top = d.max()
     below = d[d < top]
-    # at the largest ε only the true labels of largest gap remain: the multiplier that says so is
+    # at the largest ε only the true labels of largest gap remain: the multiplier that states it is
     # finite
     most = NEGLIGIBLE_LOG / max(float(top - below.max()), 1e-9) if len(below) else 0.0
     tight = eps >= gap.max() * (1 - 1e-12)

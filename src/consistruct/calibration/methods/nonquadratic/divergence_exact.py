@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from consistruct._exact import combination_or_direction
-from consistruct.calibration.lp import minimise
+from consistruct.calibration.lp import minimize
 from consistruct.calibration.methods.nonquadratic.polyhedral.snapping import snapped
 from consistruct.calibration.proofs.base import plain, up
 from consistruct.calibration.proofs.checkers.divergence import Problem, dot
@@ -100,7 +100,7 @@ class ExactDistributions:
         if self.problem.log:
             rows.append(np.column_stack([-np.eye(m), np.full(m, 1 / m)]))
         table = np.vstack(rows)
-        found = minimise(
+        found = minimize(
             np.append(np.zeros(m), -1.0),
             A_ub=table,
             b_ub=np.zeros(len(table)),
@@ -114,7 +114,7 @@ class ExactDistributions:
         return x
 
     def _alternative(self, j: int) -> Reach:
-        """Exactly one of the two holds; a linear program over the integers says which."""
+        """Exactly one of the two holds; a linear program over the integers states which."""
         problem = self.problem
         labels = list(self.rows(j))
         table = [list(integers(row)) for row in self.rows(j).values()]

@@ -42,7 +42,7 @@ class Stationary:
     nu: float
     free: FloatArray  # X of shape (1,), or z of shape (m,)
     exact: dict[str, Any]  # nu, w as [row, weight], X or z: rationals
-    next: Conditions | None = None  # a better guess of what is active, if the signs ask for one
+    next: Conditions | None = None  # a better guess of what is active, if the signs request one
 
 
 @dataclass(frozen=True, eq=False)

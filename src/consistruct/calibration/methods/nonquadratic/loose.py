@@ -1,4 +1,4 @@
-"""What can be said where H is not computed: bounds with a reason, never a number that looks exact.
+"""Where H is not computed: bounds with a reason, never a number that looks exact.
 
 With scores that do not reach every vector the surrogate's optimum moves with the distribution in a
 way that no convex program here describes. The excess against all score vectors is an upper bound on

@@ -16,8 +16,9 @@ exact where U is empty. Its dual point: Σz = 0, z_c ≤ 0 off I, ρ ≥ 0 with 
 
     νε + min_y [Lᵀ(z + 1_I/n − ρ) − ν(L_j − L_i)]_y − (κ/2)‖z‖².
 
-Labels that can be swapped without changing L need not be told apart: A is described by how many of
-each class it has, and pairs by the classes of i and j. So the 0-1 loss has k − 1 sets and one pair.
+Labels that can be swapped without changing L need not be distinguished: A is described by how many
+of each class it has, and pairs by the classes of i and j. So the 0-1 loss has k − 1 sets and one
+pair.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ from consistruct.protocols import FloatArray, IntArray
 
 __all__ = ["MixedDecisionProof", "MixedDecisionSolver", "tied_sets"]
 
-GOAL = 1e-8  # relative width at which a set of labels is settled
+GOAL = 1e-8  # relative width at which a set of labels is solved
 ROUNDING = 8e-15
 MAX_NODES = 4000
 MAX_SETS = 1024  # over all pairs: six labels that differ
@@ -246,8 +247,8 @@ class MixedDecisionSolver(PairSolver[MixedDecisionProof]):
         nodes = 1
         while heap:
             bound, _, box = heappop(heap)
-            settled = bound >= min(upper, incumbent) * (1 - GOAL) or box.low == box.high
-            if settled or nodes >= MAX_NODES:
+            solved = bound >= min(upper, incumbent) * (1 - GOAL) or box.low == box.high
+            if solved or nodes >= MAX_NODES:
                 done.append(box)
                 continue
             width = [b - a for a, b in zip(box.low, box.high, strict=True)]

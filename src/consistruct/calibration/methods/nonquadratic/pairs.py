@@ -1,7 +1,7 @@
 """H as a minimum over pairs (i, j), whatever the surrogate.
 
 j is predicted though i is better by ε: H(ε) = min over i ≠ j of H_ij(ε), ε > 0. That i be optimal
-need not be asked. A `PairSolver` bounds one H_ij from both sides by points that plain arithmetic
+need not be required. A `PairSolver` bounds one H_ij from both sides by points that plain arithmetic
 evaluates; `PairsMethod` runs over the pairs and turns the bounds into a curve.
 """
 
@@ -302,7 +302,7 @@ def distribution_with_gap(
 def reaching(
     distribution: list[Fraction], gap: Sequence[Fraction | int], eps: Fraction
 ) -> list[Fraction]:
-    """Probabilities with gap·q ≥ ε exactly: moved towards the true label of the largest gap.
+    """Probabilities with gap·q ≥ ε exactly: moved toward the true label of the largest gap.
 
     >>> one, zero = Fraction(1), Fraction(0)
     >>> [str(x) for x in reaching([one, one], [one, zero], one)]

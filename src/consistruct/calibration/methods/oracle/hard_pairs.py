@@ -49,7 +49,7 @@ class HardPairs:
         return list(self.candidates(self.least_difference(eps)))
 
     def _farthest(self, needed: int) -> IntArray:
-        """The pattern that minimises K with at least `needed` differing parts: dynamic programming.
+        """The pattern that minimizes K with at least `needed` differing parts: dynamic programming.
 
         State: what the last part does and how many parts differ so far, capped at `needed`.
         """

@@ -126,7 +126,7 @@ def _plain(label: LabelArray) -> Any:
 
 @dataclass(eq=False)
 class BoundsMethod(Method):
-    """Nothing but Theorem 7: the last resort, and it says so."""
+    """Nothing but Theorem 7: the last resort, and it states it."""
 
     loss: Loss
     space: Structure

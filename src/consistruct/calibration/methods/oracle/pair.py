@@ -1,7 +1,7 @@
 """Exponential label sets without enumeration: row and column generation with two oracles.
 
 For one pair (i, j) the order constraints are separated by the decoder (the best label under the
-current scores is the most violated one) and true labels are priced by linear optimisation over
+current scores is the most violated one) and true labels are priced by linear optimization over
 conv{u_y}. Both oracles are exact, so the bounds hold for all labels, listed or not.
 """
 
@@ -167,7 +167,7 @@ class OraclePair:
         rival = self.space.decode(theta[None])
         violation = float(((self.space.embed(rival) - self._embedded_j) @ theta)[0])
         if violation > 0:
-            # towards F_j the label j gains on all others (embeddings of equal length): raise it by
+            # toward F_j the label j gains on all others (embeddings of equal length): raise it by
             # what is missing, and by more where others are nearly parallel
             for step in (1.0, 8.0, 64.0, 512.0):
                 raised = theta + self._embedded_j[0] * (step * violation)

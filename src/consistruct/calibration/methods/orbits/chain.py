@@ -1,4 +1,4 @@
-"""Hamming loss with binary chain scores (parts and neighbours), any length.
+"""Hamming loss with binary chain scores (parts and neighbors), any length.
 
 Code the states ±1 with the predicted label j all ones; i differs from j on the parts D and agrees
 on U. j wins iff a flow z along the chain is bounded by the edge scores (max-flow, min-cut), so
@@ -8,8 +8,8 @@ on U. j wins iff a flow z along the chain is bounded by the edge scores (max-flo
 
 Upper end: any flow z and any such y, for a pattern whose agreeing parts are spread evenly.
 Lower end: with a multiplier ν ≥ 0 for the last constraint, patterns with |U| = n cost at least
-L_n(ν) − 2ν(T − n − εT), where L_n minimises Σz² + Σe² + 2νΣ_D(1−y) over all of them: a dynamic
-programme over (t, n) whose states are convex functions of z_t (`chain_bounds`).
+L_n(ν) − 2ν(T − n − εT), where L_n minimizes Σz² + Σe² + 2νΣ_D(1−y) over all of them: a dynamic
+program over (t, n) whose states are convex functions of z_t (`chain_bounds`).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class ChainPoint:
     differs: tuple[bool, ...]  # (T,) the parts D
     flow: tuple[float, ...]  # (T−1,) z
     contrast: tuple[float, ...]  # (|D|,) y: the distribution puts (1+y)/2 on the state of i
-    multipliers: tuple[float, ...]  # ν of each run of the dynamic programme
+    multipliers: tuple[float, ...]  # ν of each run of the dynamic program
 
 
 def snapped(eps: float, T: int) -> Fraction:
@@ -68,7 +68,7 @@ def flow_value(
 ) -> Fraction:
     """8T² times the excess surrogate risk of a flow and contrasts, exactly.
 
-    Contrasts that fall short of εT together are raised towards one by the share that is missing.
+    Contrasts that fall short of εT together are raised toward one by the share that is missing.
     """
     T = len(differs)
     z = [Fraction(0), *(Fraction(value) for value in flow), Fraction(0)]
@@ -87,7 +87,7 @@ def flow_value(
 
 @dataclass(eq=False)
 class ChainFlow:
-    """H of Hamming(T) with Chain(T, 2); remembers every run of the dynamic programme."""
+    """H of Hamming(T) with Chain(T, 2); remembers every run of the dynamic program."""
 
     T: int
     _runs: dict[float, list[Fraction]] = field(default_factory=dict)
@@ -201,13 +201,13 @@ class ChainFlow:
 
 
 def _on_grid(value: float) -> float:
-    """The nearest multiplier that the programme represents exactly, in (0, 1]."""
+    """The nearest multiplier that the program represents exactly, in (0, 1]."""
     return min(max(round(value * MULTIPLIERS), 1), MULTIPLIERS) / MULTIPLIERS
 
 
 @dataclass(eq=False)
 class ChainMethod(Method):
-    """H of Hamming(T) with Chain(T, 2) by flows (upper end) and a dynamic programme (lower end)."""
+    """H of Hamming(T) with Chain(T, 2) by flows (upper end) and a dynamic program (lower end)."""
 
     T: int
 

@@ -1,6 +1,6 @@
 """L_n(ν) of the chain: the least Lagrangian over all patterns with n agreeing parts, from below.
 
-A state of the dynamic programme is a convex function f of the flow z_t, kept by its potential
+A state of the dynamic program is a convex function f of the flow z_t, kept by its potential
 φ = −f′/2, a falling polyline on [0, c] with c = min(ν, 1), and by f at its right end:
 
     part in D:  z ← z + 1 − φ        part in U:  z ← z − 1 − φ        then  f ← f + z², φ ← φ − z,
@@ -38,7 +38,7 @@ def pair_bound(T: int, n: int, eps: Fraction) -> Fraction:
     """Theorem 7 for every pattern with n agreeing parts: 8T²·H_ij ≥ (εT)²/(T + min(n, T−1−n)).
 
     (F_i−F_j)ᵀḠ⁺(F_i−F_j) = 4(T − n + changes), and there are at most min(2n, T−1) changes between
-    agreeing and differing neighbours.
+    agreeing and differing neighbors.
     """
     return (eps * T) ** 2 / (T + min(n, T - 1 - n))
 
@@ -55,13 +55,13 @@ def chain_bounds(T: int, most: int, nu: float) -> list[Fraction]:
     delta = max(0.5e-9 * nu**2, EVALUATION * size)
     states = STATES
     while True:
-        best, complete = _programme(T, most, round(nu * one), one, delta, states)
+        best, complete = _program(T, most, round(nu * one), one, delta, states)
         if complete:
             break
         states *= 2
         if states > MOST_STATES:
             raise ConsistructError(
-                f"the chain programme of T = {T} has more than {MOST_STATES} states a part; "
+                f"the chain program of T = {T} has more than {MOST_STATES} states a part; "
                 f"Theorem 7 still holds"
             )
     lost = Fraction(2 * T * delta + EVALUATION * size)
@@ -148,7 +148,7 @@ def _least_difference(
 
     Beyond the corners of both the difference is constant: both potentials are 0, or both are c.
     """
-    # the ends are the most likely places, and cheap
+    # the ends are the most likely places, and fast
     if (v1 - v2) * unit * unit < goal:
         return (v1 - v2) * unit * unit
     points = np.empty(n1 + n2)
@@ -179,7 +179,7 @@ def _least_difference(
 
 
 @compiled
-def _programme(
+def _program(
     T: int, most: int, cap: int, one: int, delta: float, states: int
 ) -> tuple[FloatArray, bool]:
     """Bounds for n = 0 … most in units of one, and whether all states fitted."""

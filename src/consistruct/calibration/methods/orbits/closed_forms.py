@@ -128,7 +128,7 @@ def _block_own(loss: Block, space: Structure) -> ClosedForm | None:
 
 
 def _hamming_own(loss: Loss, space: Structure) -> ClosedForm | None:
-    T, n_states = loss.wrong_parts or (None, 0)
+    T, n_states = loss.hamming_shape or (None, 0)
     if T is None or space.separate_states is None:
         return None
     pieces = _parabola(QUARTER / (n_states * T))
@@ -172,7 +172,7 @@ def _mixed_blocks(loss: Mixed, space: Structure) -> ClosedForm | None:
     )
 
 
-# what is known of a loss: each says yes for some scores
+# what is known of a loss: each returns True for some scores
 FORMS: dict[type[Loss], tuple[Callable[[Any, Structure], ClosedForm | None], ...]] = {
     ZeroOne: (_zero_one,),
     Block: (_block_full, _block_own),

@@ -41,7 +41,7 @@ class ClosedFormMethod(Method):
         self.name = "closed form"
         self.scale = self.form.scale
         self.log_scale = self.form.log_scale
-        self.cheap_pieces = True
+        self.fast_pieces = True
 
     @property
     def max_eps(self) -> float:
@@ -81,7 +81,7 @@ class MixedMethod(Method):
 
     def __post_init__(self) -> None:
         self.name = "symmetric reduction"
-        self.cheap_pieces = True  # a handful of orbits
+        self.fast_pieces = True  # a handful of orbits
         self.scale = self.prover.scale
         self.log_scale = math.log(self.scale.numerator) - math.log(self.scale.denominator)
 
@@ -147,7 +147,7 @@ class HammingMethod(Method):
     def _prove(self, eps: float) -> tuple[Fraction, Fraction, int, dict[int, Fraction]]:
         """Exact bounds on k·H, the number of differing parts, and x of the orbits near the least.
 
-        Floats settle the orbits that are clearly above it; the certificate proves them too.
+        Floats decide the orbits that are clearly above it; the certificate proves them too.
         """
         if eps not in self._proved:
             T, s = self.form.loss.T, self.form.loss.n_states

@@ -45,7 +45,7 @@ def cells_of(groups: Groups) -> IntArray:
 
 @dataclass(eq=False)
 class SetPairs(PairSource):
-    """One pair (i, j) of label sets per orbit, its problem made when it is asked for."""
+    """One pair (i, j) of label sets per orbit, its problem made when it is requested."""
 
     T: int
     beta: float

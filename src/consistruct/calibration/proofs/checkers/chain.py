@@ -3,7 +3,7 @@
 
     python chain.py certificate.json           # exit code 0: proved, 1: refused, 2: unreadable
 
-The loss of T binary parts is the share of wrong parts; scores are parts and neighbouring pairs. The
+The loss of T binary parts is the share of wrong parts; scores are parts and neighboring pairs. The
 claim is lower <= H(eps) <= upper, H the calibration function (see listed.py) of the quadratic
 surrogate under the uniform measure. Let j be predicted though i is better; they differ on the parts
 D and agree on U. j wins iff a flow z along the chain keeps within the edge scores (max-flow,
@@ -16,12 +16,12 @@ min-cut), which turns H into
 * Lower end: pairs with |U| = n have a squared distance of at most 4 (T + min(n, T-1-n)) in score
   space (Theorem 7). For a multiplier nu they also cost at least L_n(nu) - 2 nu (T - n - eps T), L_n
   the least of sum z^2 + sum e^2 + 2 nu sum_D (1 - y) over all patterns with n agreeing parts. That
-  is a dynamic programme over (t, n). Its states are convex functions f of z_t, kept by the corners
+  is a dynamic program over (t, n). Its states are convex functions f of z_t, kept by the corners
   of phi = -f'/2, which falls from c = min(nu, 1) to 0, and by the value of f at the last corner:
       part in D:  z <- z + 1 - phi;   part in U:  z <- z - 1 - phi;   edge:  f <- f + z^2,
   with phi clipped to [0, c] (an optimal potential stays there, and clipping only lowers f). A
   function that is nowhere below another one is dropped.
-Up to 20 parts the programme runs in fractions. Beyond, all numbers are integers over a power of
+Up to 20 parts the program runs in fractions. Beyond, all numbers are integers over a power of
 two; only the ends of a clip fall between and are moved to the side that lowers f.
 """
 
@@ -175,7 +175,7 @@ def quotient(a: Any, b: Any) -> Any:
     return a / b if isinstance(a, Fraction) else a // b
 
 
-def programme(T: int, most: int, nu: Fraction) -> list[Fraction]:
+def program(T: int, most: int, nu: Fraction) -> list[Fraction]:
     """L_n(nu), or less, for n = 0, .., most."""
     exact = T <= EXACT_UP_TO
     one: Any = Fraction(1) if exact else ONE
@@ -203,8 +203,8 @@ def programme(T: int, most: int, nu: Fraction) -> list[Fraction]:
     return [found[n] for n in range(most + 1)]
 
 
-def verify(document: dict[str, Any], run: Any = programme) -> None:
-    """Raise Refused unless the document proves its claim; `run` may be a faster programme."""
+def verify(document: dict[str, Any], run: Any = program) -> None:
+    """Raise Refused unless the document proves its claim; `run` may be a faster program."""
     if document["kind"] != "chain":
         raise Refused("its kind is not 'chain'")
     T, differs = document["T"], document["differs"]

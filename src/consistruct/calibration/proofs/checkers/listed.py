@@ -15,7 +15,7 @@ Why few lines check that. Write K = F (F' M F)^+ F', M = diag(mu), P L = K M L.
       H_ij(eps) >= (nu eps + h)^2 / (2 n)   if nu eps + h > 0, where
       h = min_y [ -sum_c w_c (PL_c - PL_j) - nu (L_j - L_i) ]_y   and
       n = |sum_c w_c (F_c - F_j)|^2 = sum_ab w_a w_b (K_ab - K_aj - K_jb + K_jj);
-  n = 0 with a positive numerator says that the pair is infeasible. The point w = e_i, nu = 1 is
+  n = 0 with a positive numerator means that the pair is infeasible. The point w = e_i, nu = 1 is
   always tried. A pair with max_y (L_j - L_i)_y < eps is infeasible.
 * A label that is a mixture of others (`excluded`), one of them earlier, loses every tie and is
   never predicted. All others take part in the lower end. The two labels of the upper end must be
@@ -258,7 +258,7 @@ def read_points(document: dict[str, Any], k: int) -> Points:
 
 
 def verify(document: dict[str, Any], screen: Any = None) -> None:
-    """Raise Refused unless the document proves its claim; `screen` may settle pairs beforehand."""
+    """Raise Refused unless the document proves its claim; `screen` may decide pairs beforehand."""
     if document["kind"] != "listed":
         raise Refused("its kind is not 'listed'")
     problem = Problem(document["loss"], document.get("scores"), document.get("measure"))

@@ -150,7 +150,7 @@ class Orbit:
         return height**2 / (2 * norm)
 
     def value(self, distribution: list[Fraction], level: Fraction, eps: Fraction) -> Fraction:
-        """1/2 |excess|^2 of distribution (normalised here) and level; refused where infeasible."""
+        """1/2 |excess|^2 of distribution (normalized here) and level; refused where infeasible."""
         total = sum(distribution)
         if total <= 0 or any(x < 0 for x in distribution):
             raise Refused("distribution has negative weights or only zeros")

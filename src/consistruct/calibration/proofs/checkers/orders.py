@@ -7,7 +7,7 @@ The claim: lower <= H(eps) <= upper, H the calibration function (see listed.py) 
 surrogate under the uniform measure on all n! orders. A loss is a constant of the true label y plus
 <F_c, u_y>, with the scores F of its own:
 
-  gains      F = the discount of each item's position, u = -gain(y)/normaliser, where the normaliser
+  gains      F = the discount of each item's position, u = -gain(y)/normalizer, where the normalizer
              is what the best order attains, or a number (NDCG, precision at q, rank utility)
   pairwise   two grades: discount n, n-1, .., 1 and u = -y/(number of pairs that differ)
   rho        the same scores, u = -2 (n - position in y) / (n(n^2-1)/3)
@@ -89,11 +89,11 @@ class Positions:
             self.gains = vector(loss["gains"], len(loss["gains"]), "gains")
             if len(self.discount) < 2 or min([*self.gains, *self.discount]) < 0:
                 raise Refused("needs two items, gains and discounts that are not negative")
-            self.normaliser = loss["normaliser"]
-            if self.normaliser is not None:
-                self.normaliser = number(self.normaliser, "normaliser")
-                if self.normaliser <= 0:
-                    raise Refused("the normaliser must be positive")
+            self.normalizer = loss["normalizer"]
+            if self.normalizer is not None:
+                self.normalizer = number(self.normalizer, "normalizer")
+                if self.normalizer <= 0:
+                    raise Refused("the normalizer must be positive")
         else:
             self.discount = [Fraction(x) for x in range(size_of(loss), 0, -1)]
         self.n = self.width = len(self.discount)
@@ -120,7 +120,7 @@ class Positions:
         gain = [self.gains[y] for y in grades(true_label, n, len(self.gains))]
         if not any(gain):
             return gain
-        ideal = self.normaliser or dot(sorted(gain, reverse=True), self.discount)
+        ideal = self.normalizer or dot(sorted(gain, reverse=True), self.discount)
         return [-x / ideal for x in gain]
 
     def largest(self, theta: list[Fraction]) -> Fraction:

@@ -169,7 +169,7 @@ class Problem:
         """{q : (L_j - L_i) q >= eps}, with labels that may be swapped in descending order."""
         k, every = self.k, list(range(self.k))
         units = [tuple(int(c == y) for c in every) for y in every]
-        bit = 1 << k  # bit y says q_y = 0
+        bit = 1 << k  # bit y means q_y = 0
         found = [(x, bit - 1 ^ 1 << y, height(x, None)) for y, x in enumerate(units)]
         found = clip(found, integers([x - eps for x in self.gap(j, i)]), bit, height)[0]
         others = [c for c in every if c not in (i, j)]

@@ -9,7 +9,7 @@ surrogate under the measure that is uniform over set sizes, then over sets. True
 span all scores that are a constant and one number per label for each size of the predicted set:
 layers of equal size m are orthogonal, each with a mean and contrasts between labels.
 
-A pair (i, j) is told by the sizes of i & j, i - j, j - i and the rest (`groups`), a set by its
+A pair (i, j) is described by the sizes of i & j, i - j, j - i and the rest (`groups`), a set by its
 counts in these four (a cell). By symmetry nothing else matters: distributions, scores and
 multipliers may be averaged over cells.
 
@@ -142,7 +142,7 @@ class SetProblem:
         q = {cell: p / mass for cell, p in q.items()}
         gaps = {y: self.loss(j, y, groups) - self.loss(i, y, groups) for y in _cells(groups)}
         gap = sum((p * gaps[y] for y, p in q.items()), Fraction(0))
-        if gap < eps:  # towards the true label of largest gap
+        if gap < eps:  # toward the true label of largest gap
             top = max(gaps, key=lambda y: gaps[y])
             if gaps[top] < eps:
                 raise Refused("no true label makes j worse than i by eps")

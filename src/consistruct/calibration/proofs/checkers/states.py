@@ -4,7 +4,7 @@
     python states.py certificate.json          # exit code 0: proved, 1: refused, 2: unreadable
 
 Python's standard library alone. The loss of T parts with s states each is the share of wrong parts;
-scores are one-hot parts (T s) and one-hot neighbours ((T-1) s^2). The claim is lower <= H(eps) <=
+scores are one-hot parts (T s) and one-hot neighbors ((T-1) s^2). The claim is lower <= H(eps) <=
 upper, H the calibration function (see listed.py) of the quadratic surrogate under the uniform
 measure. Write F_c for the scores of a label; the loss is 1 + <F_c, u_y>, u_y = -(parts of y)/T.
 
@@ -90,7 +90,7 @@ class Chain:
         return row
 
     def split(self, theta: list[Fraction]) -> tuple[list[list[int]], Any, int]:
-        """Scores of parts and of neighbours as integers over one denominator."""
+        """Scores of parts and of neighbors as integers over one denominator."""
         T, s, unit = self.T, self.s, math.lcm(*(x.denominator for x in theta))
         whole = [x.numerator * (unit // x.denominator) for x in theta]
         parts = [whole[t * s : t * s + s] for t in range(T)]

@@ -82,7 +82,7 @@ def basis_columns(
     """The columns that carry the scores.
 
     An exact basis; where the floats have more exact rank than `rank`, their numerical one, the
-    columns that a pivoted factorisation takes first.
+    columns that a pivoted factorization takes first.
     """
     rows, _ = integers([[Fraction(x) for x in row] for row in embedding.tolist()])
     kept = independent_columns(rows)

@@ -14,7 +14,7 @@ from fractions import Fraction
 import numpy as np
 
 from consistruct._exact import solve_integers
-from consistruct.calibration.lp import minimise, simplex_row
+from consistruct.calibration.lp import minimize, simplex_row
 from consistruct.calibration.proofs.checkers.listed import Problem
 from consistruct.protocols import FloatArray
 
@@ -44,7 +44,7 @@ def exact_level(problem: Problem, rows: list[int]) -> Level:
         return Level(Fraction(0), Fraction(0))  # the scores express the loss
     best, upper = Level(Fraction(0), Fraction(0)), Fraction(0)
     loss, projected = _floats(L, P)
-    # the pairs with most to lose first: the rest is settled by their limits
+    # the pairs with most to lose first: the rest is decided by their limits
     for limit, i, j in sorted(_limits(L, P), reverse=True):
         if limit <= max(best.lower, upper):
             break
@@ -88,7 +88,7 @@ def _pair(
     others = [c for c in range(len(L)) if c != j]
     order = projected[j] - projected[others]  # ≤ 0 where j wins
     A_eq, b_eq = simplex_row(L.shape[1])
-    found = minimise(loss[i] - loss[j], A_ub=order, b_ub=np.zeros(len(order)), A_eq=A_eq, b_eq=b_eq)
+    found = minimize(loss[i] - loss[j], A_ub=order, b_ub=np.zeros(len(order)), A_eq=A_eq, b_eq=b_eq)
     gap = [int(x) for x in L[j] - L[i]]
     rows = {c: [int(x) for x in P[c] - P[j]] for c in others}
     if not found.feasible:
@@ -130,7 +130,7 @@ def _distribution(
 def _cannot_win(order: FloatArray, others: list[int], rows: dict[int, list[int]]) -> bool:
     """Whether multipliers prove that j never wins: Σ μ_c (P_c − P_j) < 0 for every true label."""
     m = order.shape[1]
-    found = minimise(  # the least violation t of (P_j − P_c)q ≤ t
+    found = minimize(  # the least violation t of (P_j − P_c)q ≤ t
         np.append(np.zeros(m), 1.0),
         A_ub=np.column_stack([order, -np.ones(len(order))]),
         b_ub=np.zeros(len(order)),

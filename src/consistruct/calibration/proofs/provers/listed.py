@@ -283,7 +283,7 @@ class ListedProver:
     def _can_win(self, pair: tuple[int, int]) -> bool:
         """Whether both labels can be predicted; one that cannot is left out from now on.
 
-        Floats said which labels can: of those that attain an upper end this is decided exactly.
+        Floats stated which labels can: of those that attain an upper end this is decided exactly.
         """
         if self.problem.full:
             return True

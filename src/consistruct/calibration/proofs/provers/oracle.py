@@ -1,6 +1,6 @@
 """From a float solution over labels that are never listed to a point that holds exactly.
 
-The distribution is moved towards the true label of largest gap until j is worse than i by ε, the
+The distribution is moved toward the true label of largest gap until j is worse than i by ε, the
 parameters until no label scores more than j; both ends are then rational numbers. The arithmetic is
 that of the stand-alone checkers, so what is found here passes there.
 """
@@ -36,7 +36,7 @@ from consistruct.structures import Structure
 
 __all__ = ["ExactPoint", "OracleProver", "oracle_prover", "problem_of"]
 
-STEPS = (1, 8, 64, 512, 2**15)  # how far towards j, in units of what j lacks
+STEPS = (1, 8, 64, 512, 2**15)  # how far toward j, in units of what j lacks
 Label = Any  # nested lists of integers
 
 
@@ -150,10 +150,10 @@ def _sorted_along(order: list[int], discount: list[Fraction], theta: list[float]
             groups[-1].append(item)
         else:
             groups.append([item])
-    # neighbours that rise are pooled: [sum, number of items] of every pool
+    # neighbors that rise are pooled: [sum, number of items] of every pool
     pools: list[tuple[float, list[int]]] = []
     for group in groups:
-        if len(group) > 1:  # free among themselves; only their extremes meet the neighbours
+        if len(group) > 1:  # free among themselves; only their extremes meet the neighbors
             pools.append((math.nan, group))
             continue
         value, items = theta[group[0]], group
@@ -190,8 +190,8 @@ def _raised(distribution: list[float], gaps: list[Fraction], eps: Fraction) -> l
 
 def oracle_prover(loss: Loss, space: Structure) -> OracleProver:
     """The exact form of a loss; raises ConsistructError, in one line, where there is none."""
-    if loss.wrong_parts is not None and space.linked_states is not None:
-        T, n_states = loss.wrong_parts
+    if loss.hamming_shape is not None and space.linked_states is not None:
+        T, n_states = loss.hamming_shape
         if T is not None and T >= 2:
             return OracleProver("states", {"T": T, "n_states": n_states})
     found = problem_of(loss) if space == loss.score_space else None
@@ -236,7 +236,7 @@ def _(loss: GainLoss) -> tuple[str, dict[str, Any]]:
         "name": "gains",
         "discount": loss._discount().tolist(),
         "gains": table.ravel().tolist(),
-        "normaliser": loss.fixed_normaliser,
+        "normalizer": loss.fixed_normalizer,
     }
 
 

@@ -45,7 +45,7 @@ class IntegerPair:
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """Optimal q, w and ν as affine functions of ε on [low, high], which contains the ε asked for.
+    """Optimal q, w and ν as affine functions of ε on [low, high], which contains the ε requested.
 
     ½wᵀKw is the value in the unit of K.
     """
@@ -270,7 +270,7 @@ def trace(pair: IntegerPair, solve: Callable[[Fraction], Solution]) -> list[Piec
 def feasible_distribution(
     q: list[Fraction], gap: list[int], eps: Fraction
 ) -> list[Fraction] | None:
-    """A distribution with gap·q ≥ ε: clipped, normalised, mixed with the label of largest gap."""
+    """A distribution with gap·q ≥ ε: clipped, normalized, mixed with the label of largest gap."""
     q = [max(x, Fraction(0)) for x in q]
     total = sum(q, Fraction(0))
     top = max(range(len(gap)), key=lambda y: gap[y])
@@ -289,7 +289,7 @@ def feasible_distribution(
 
 
 def best_level(expected: list[Fraction], mu: list[Fraction], j: int) -> Fraction:
-    """The score t of j that minimises ½ [μ_j (t + ℓ_j)² + Σ_{c≠j} μ_c (t + ℓ_c)₋²].
+    """The score t of j that minimizes ½ [μ_j (t + ℓ_j)² + Σ_{c≠j} μ_c (t + ℓ_c)₋²].
 
     Stationary: t is minus the weighted mean of ℓ_j and of the ℓ_c below −t.
     """

@@ -10,8 +10,10 @@ from consistruct.guarantees.risk.policies.label_sets import (
 )
 from consistruct.guarantees.risk.policies.lists import Lists
 from consistruct.guarantees.risk.policies.tree_nodes import TreeNodes
+from consistruct.losses.base import Loss
+from consistruct.protocols import LabelSetLoss, LabelTreeLoss, ListLoss
 
-__all__ = ["POLICIES", "Family", "Policy"]
+__all__ = ["POLICIES", "Family", "Policy", "default_policy"]
 
 POLICIES: dict[str, Policy] = {
     "abstain": Abstention(),
@@ -23,3 +25,26 @@ POLICIES: dict[str, Policy] = {
     "list": Lists(),
     "defer": Deferral(),
 }
+
+
+def default_policy(loss: Loss) -> str:
+    """Return the name of the policy that suits a loss: the safer predictions that it can score.
+
+    Sets of classes where three classes or more are predicted as themselves, else abstaining.
+    """
+    if isinstance(loss, LabelTreeLoss):
+        return "ancestor"
+    if isinstance(loss, ListLoss):
+        return "list"
+    # label sets of known width: the parts of other Hamming losses have no "may apply"
+    binary = loss.hamming_shape is None or (loss.hamming_shape[0] and loss.hamming_shape[1] == 2)
+    if isinstance(loss, LabelSetLoss) and binary:
+        return "grow"
+    predicted, size = loss.predictions, loss.predictions.size
+    if (
+        predicted.shape == () == loss.true_labels.shape
+        and size == loss.true_labels.size
+        and (size or 0) > 2
+    ):
+        return "sets"
+    return "abstain"

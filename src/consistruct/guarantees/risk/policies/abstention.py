@@ -22,7 +22,7 @@ def _needs_expected_loss(estimator: TargetEstimator) -> str | None:
     return None
 
 
-class _AnswerOrNot(Family):
+class _Abstaining(Family):
     """Rung 0 is the answer, rung 1 none; rows of greater `doubt` climb first."""
 
     def __init__(self, view: View, doubt: FloatArray, silent: np.ndarray | None) -> None:
@@ -40,8 +40,8 @@ class _AnswerOrNot(Family):
     def present(self, rungs: IntArray) -> Any:
         loss = self.view.loss
         quiet = self.silent | (rungs == 1)
-        if loss.no_answer is not None:
-            return self.view.present(np.where(quiet, loss.no_answer, self.view.codes))
+        if loss.abstain_index is not None:
+            return self.view.present(np.where(quiet, loss.abstain_index, self.view.codes))
         return self.view.without(self.view.present(self.view.codes), quiet)
 
 
@@ -49,7 +49,6 @@ class Abstention(Policy):
     """Answer where the expected loss is below a threshold."""
 
     name = "abstain"
-    safer = "no answer (None, or the loss's own label for it)"
     counts = "0 without an answer"
     silent = True
 
@@ -70,11 +69,11 @@ class Abstention(Policy):
         return two_valued(options.loss)
 
     def family(self, view: View, options: Options) -> Family:
-        own = None if view.loss.no_answer is None else view.codes == view.loss.no_answer
-        return _AnswerOrNot(view, view.expected_loss, own)
+        own = None if view.loss.abstain_index is None else view.codes == view.loss.abstain_index
+        return _Abstaining(view, view.expected_loss, own)
 
 
-class _HandOver(_AnswerOrNot):
+class _HandOver(_Abstaining):
     def __init__(self, view: View, options: Options, second: View | None) -> None:
         doubt = view.expected_loss
         if second is not None and not _needs_expected_loss(second.estimator):
@@ -103,7 +102,6 @@ class Deferral(Policy):
     """Hand rows over to a person or a second model where the expected loss is high."""
 
     name = "defer"
-    safer = "the answer of a person (None) or of a second model"
     counts = "the cost of handing over plus the loss of the second model"
     silent = True
 

@@ -1,6 +1,6 @@
 """What every policy states: which losses it serves, what a safer prediction costs, what is proved.
 
-A policy turns what an estimator says about rows into a `Family`: for each row a ladder of safer
+A policy turns what an estimator states about rows into a `Family`: for each row a ladder of safer
 and safer predictions with the safety from which the row stands on each. Whether losses never
 increase along a ladder is a statement of the policy about the loss, proved in its comments; it is
 not looked up in data.
@@ -32,7 +32,7 @@ class Options:
     Attributes
     ----------
     loss : Loss
-        What is counted; the estimator's own unless another was asked for.
+        What is counted; the estimator's own unless another was requested.
     defer_cost : float
         What it costs to hand a row over.
     defer_to : fitted estimator or None
@@ -63,7 +63,7 @@ class Family(ABC):
         """The ladders with the losses against true labels."""
         return Ladder(self.thresholds, self.losses(y), self.answered, self.sizes)
 
-    def unjudged(self) -> Ladder:
+    def without_losses(self) -> Ladder:
         """The ladders without losses, to find the rungs of new rows."""
         return Ladder(self.thresholds, np.zeros(self.answered.shape), self.answered, self.sizes)
 
@@ -72,7 +72,6 @@ class Policy(ABC):
     """Required: `refusal`, `monotone`, `family`."""
 
     name: ClassVar[str]
-    safer: ClassVar[str]  # what a safer prediction is
     counts: ClassVar[str]  # what it counts in the risk
     silent: ClassVar[bool] = False  # whether some rungs are no answers
     size: ClassVar[str] = ""  # what `sizes` of the ladder are, for reports

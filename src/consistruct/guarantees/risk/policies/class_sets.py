@@ -47,7 +47,6 @@ class ClassSets(Policy):
     """A set of classes, best first, that is small where the model is sure."""
 
     name = "sets"
-    safer = "a set of classes"
     counts = "the smallest loss of a class in the set"
     size = "classes in a set"
 

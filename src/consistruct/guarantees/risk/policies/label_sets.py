@@ -69,7 +69,7 @@ class _ByProbability(Policy):
         for loss in (estimator.loss_, options.loss):
             if not isinstance(loss, LabelSetLoss) or loss.predictions.size is None:
                 return "predictions are not sets of labels"
-            if loss.wrong_parts is not None and loss.wrong_parts[1] != 2:
+            if loss.hamming_shape is not None and loss.hamming_shape[1] != 2:
                 return "parts have more than two states"
         if options.loss.true_labels.shape != estimator.loss_.true_labels.shape:
             return "the loss that is guaranteed has another number of labels"
@@ -89,7 +89,6 @@ class GrowingSets(_ByProbability):
 
     name = "grow"
     grows = True
-    safer = "a larger set of labels, those that may apply"
     counts = "the loss of the best subset: what is missed"
 
     @staticmethod
@@ -102,7 +101,6 @@ class ShrinkingSets(_ByProbability):
 
     name = "shrink"
     grows = False
-    safer = "a smaller set of labels, those that surely apply"
     counts = "the loss of the best superset: what is named wrongly"
 
     @staticmethod
@@ -115,7 +113,6 @@ class ThresholdSets(_ByProbability):
 
     name = "threshold"
     grows = False
-    safer = "a smaller set of labels"
     counts = "the loss of the set itself"
 
     @staticmethod

@@ -1,6 +1,6 @@
 """Rankings shown in part: the first items of the order, as many as it takes.
 
-A list counts what its own metric says of the items shown, the others bring nothing. Losses never
+A list counts what its own metric states of the items shown, the others bring nothing. Losses never
 increase: one more item adds a gain that is not negative (`prefix_losses`). An item is shown if the
 gain expected of it at its position is above a threshold.
 """
@@ -65,7 +65,6 @@ class Lists(Policy):
     """A list that is long where the model is unsure; −1, or rank 0, stands for "not shown"."""
 
     name = "list"
-    safer = "a longer list"
     counts = "the metric of the items shown"
     size = "items in a list"
 

@@ -51,7 +51,6 @@ class TreeNodes(Policy):
     """The lowest ancestor that is sure enough; None above several roots."""
 
     name = "ancestor"
-    safer = "an inner node of the tree, which stands for the leaves below it"
     counts = "the smallest loss of a leaf below the node"
     size = "leaves below a node"
 

@@ -66,7 +66,7 @@ def read_data(
         Column(s) that hold the true label: names, or numbers where the file has no header (−1 is
         the last). Of an npz archive, the name of the member.
     groups : str, optional
-        Column that says which query or sequence a row belongs to.
+        Column that states which query or sequence a row belongs to.
     ignore : sequence of str
         Columns to leave out.
     labels : int or path, optional

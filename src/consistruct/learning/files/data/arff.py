@@ -39,9 +39,9 @@ from consistruct.learning.files.data.base import (
 from consistruct.learning.files.data.columns import Columns, choose_columns
 from consistruct.learning.files.data.raw import (
     RawTable,
-    asked_kinds,
     notations,
     raw_table,
+    requested_kinds,
     text_column,
 )
 
@@ -103,9 +103,9 @@ def _read(path: Path, request: Request, *, raw: bool) -> DataSet | None:
         numbered = enumerate(file, start=1)
         relation, attributes = _header(path, numbered)
         names = [attribute.name for attribute in attributes]
-        asked = _with_labels(path, relation, names, request)
-        columns = choose_columns(path, names, len(names), asked)
-        return _data(path, numbered, attributes, columns, asked, raw=raw)
+        requested = _with_labels(path, relation, names, request)
+        columns = choose_columns(path, names, len(names), requested)
+        return _data(path, numbered, attributes, columns, requested, raw=raw)
 
 
 def _header(path: Path, numbered: Iterator[tuple[int, str]]) -> tuple[str, list[_Attribute]]:
@@ -400,16 +400,18 @@ class _Rows:
     def table(self, request: Request) -> RawTable:
         """Columns of any kind, from rows read as text."""
         names = [self.attributes[place].name for place in self.columns.features]
-        asked = asked_kinds(self.path, names, request.columns, request.like)
+        requested = requested_kinds(self.path, names, request.columns, request.like)
         declared = [self.attributes[place].kind for place in self.columns.features]
-        kinds = [wanted or kind for wanted, kind in zip(asked, declared, strict=True)]
+        kinds = [wanted or kind for wanted, kind in zip(requested, declared, strict=True)]
         columns = [
             text_column(self.path, name, cells, self.lines, kind, notation)
             for name, cells, kind, notation in zip(
                 names, self.cells, kinds, notations(request, kinds), strict=True
             )
         ]
-        return raw_table(self.path, names, columns, asked=asked, like=request.like, named=True)
+        return raw_table(
+            self.path, names, columns, requested=requested, like=request.like, named=True
+        )
 
     def inputs(self) -> Any:
         shape = (len(self.lines), len(self.columns.features))

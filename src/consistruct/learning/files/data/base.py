@@ -1,4 +1,4 @@
-"""What every reader returns, what it is asked for, and how it complains."""
+"""What every reader returns, what it is given, and how it complains."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def _open(path: Path) -> Iterator[zipfile.ZipFile]:
 
 
 class _Members:
-    """The arrays of an archive by name, each inflated when it is asked for."""
+    """The arrays of an archive by name, each inflated when it is requested."""
 
     def __init__(self, path: Path, archive: zipfile.ZipFile) -> None:
         self._path, self._archive = path, archive

@@ -1,6 +1,6 @@
 """Columns of a table as people write them: numbers, categories, dates, missing cells.
 
-`read_text_column` says what a column of text holds. What a model was fitted on is kept in its
+`read_text_column` states what a column of text holds. What a model was fitted on is kept in its
 `Layout`, and later files are read alike.
 """
 
@@ -29,9 +29,9 @@ __all__ = [
     "Notation",
     "RawTable",
     "array_column",
-    "asked_kinds",
     "notations",
     "raw_table",
+    "requested_kinds",
     "text_column",
 ]
 
@@ -119,7 +119,7 @@ class Notation:
 
 
 def notations(request: Request, kinds: Sequence[str | None]) -> list[Notation]:
-    """The notation of each feature: that of the model's training file, or the one asked for."""
+    """The notation of each feature: that of the model's training file, or the one requested."""
     like = request.like
     if like is None:
         wanted = Notation(request.missing, request.decimal, request.date_format)
@@ -140,11 +140,11 @@ def raw_table(
     names: Sequence[str],
     columns: Sequence[Any],  # what `text_column` or `array_column` made of each
     *,
-    asked: Sequence[str | None],
+    requested: Sequence[str | None],
     like: Layout | None,
     named: bool,
 ) -> RawTable:
-    """Put the columns together, without those that tell nothing unless they are `asked` for.
+    """Put the columns together, without those that tell nothing unless they are `requested`.
 
     Without names (`named`) none is dropped, so that places stay.
     """
@@ -155,7 +155,7 @@ def raw_table(
         # a set of Python's floats would take ten times the memory of the column
         distinct = len(set(present.tolist()) if present.dtype == object else np.unique(present))
         kind, reason = column.kind, column.reason
-        if like is None and named and asked[place] is None:
+        if like is None and named and requested[place] is None:
             if len(present) == 0:
                 kind, reason = "drop", "it is empty"
             elif distinct == 1 and len(present) == len(column.values):
@@ -173,7 +173,7 @@ def raw_table(
         elif column.note:
             warnings.warn(column.note, stacklevel=2)
         if kind == "drop":
-            reason = reason or "asked for"
+            reason = reason or "requested"
         else:
             kept.append(place)
         missing = len(column.values) - len(present)
@@ -274,10 +274,10 @@ def array_column(
     raise bad(path, f"column {name!r} contains {own}s of type {stored}, not {kind}s")
 
 
-def asked_kinds(
+def requested_kinds(
     path: Path, names: Sequence[str], wanted: Mapping[str, str], like: Layout | None
 ) -> list[str | None]:
-    """The kind of each column: that of the model's training file, or the one asked for, or None."""
+    """The kind of each column: that of the model's training file, or the one requested, or None."""
     if like is not None:
         known = like.kinds or ("number",) * len(names)
         return list(known)

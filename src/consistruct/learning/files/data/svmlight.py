@@ -33,7 +33,7 @@ __all__ = ["read_svmlight"]
 def read_svmlight(path: Path, request: Request) -> DataSet:
     """Read a sparse file; several labels per line (``3,7``, or none) make it multi-label.
 
-    Indices count from 1 as the format says, or from 0 if an index 0 occurs; a file read like an
+    Indices count from 1 as the format states, or from 0 if an index 0 occurs; a file read like an
     earlier one counts as that one does.
     """
     data, indices, indptr = array("d"), array("q"), array("q", [0])
@@ -47,9 +47,9 @@ def read_svmlight(path: Path, request: Request) -> DataSet:
                 if not words:
                     continue
                 # a line may start with its features: an example without any label
-                labelled = ":" not in words[0]
-                fields.append(words[0] if labelled else "")
-                pairs = words[1:] if labelled else words
+                labeled = ":" not in words[0]
+                fields.append(words[0] if labeled else "")
+                pairs = words[1:] if labeled else words
                 if pairs and pairs[0].startswith("qid:"):
                     queries.append(_integer(path, line, pairs[0][4:], "query number"))
                     pairs = pairs[1:]

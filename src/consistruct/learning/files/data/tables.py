@@ -38,9 +38,9 @@ from consistruct.learning.files.data.columns import Columns, choose_columns
 from consistruct.learning.files.data.raw import (
     RawTable,
     array_column,
-    asked_kinds,
     notations,
     raw_table,
+    requested_kinds,
     text_column,
 )
 
@@ -172,7 +172,7 @@ def _parse_raw(path: Path, reader: Any, request: Request) -> DataSet:
     lines = [line for line, _ in rows]
     cells = [[row[place] for _, row in rows] for place in range(width)]
     features = [_name(names, place) for place in columns.features]
-    kinds = asked_kinds(path, features, request.columns, request.like)
+    kinds = requested_kinds(path, features, request.columns, request.like)
     table = raw_table(
         path,
         features,
@@ -182,7 +182,7 @@ def _parse_raw(path: Path, reader: Any, request: Request) -> DataSet:
                 features, columns.features, kinds, notations(request, kinds), strict=True
             )
         ],
-        asked=kinds,
+        requested=kinds,
         like=request.like,
         named=names is not None,
     )
@@ -278,7 +278,7 @@ def read_parquet(path: Path, request: Request) -> DataSet:
     if table.num_rows == 0:
         raise bad(path, "there are no rows")
     features = [names[place] for place in columns.features]
-    kinds = asked_kinds(path, features, request.columns, request.like)
+    kinds = requested_kinds(path, features, request.columns, request.like)
     raw = raw_table(
         path,
         features,
@@ -286,7 +286,7 @@ def read_parquet(path: Path, request: Request) -> DataSet:
             array_column(path, name, table.column(name), kind, notation)
             for name, kind, notation in zip(features, kinds, notations(request, kinds), strict=True)
         ],
-        asked=kinds,
+        requested=kinds,
         like=request.like,
         named=True,
     )

@@ -225,15 +225,15 @@ def class_gradients(
     classes: Any,  # (n,)
     weight: Any,  # (n,)
     gradients: Any,  # (n, c): filled
-    curvatures: Any,  # (n, c): filled
+    hessians: Any,  # (n, c): filled
 ) -> None:
-    """Downward gradients and curvatures of the log loss."""
+    """Downward gradients and hessians of the log loss."""
     n, c = scores.shape
     for i in range(n):
         if c == 1:
             probability = 1.0 / (1.0 + np.exp(-scores[i, 0]))
             gradients[i, 0] = weight[i] * (classes[i] - probability)
-            curvatures[i, 0] = weight[i] * probability * (1.0 - probability)
+            hessians[i, 0] = weight[i] * probability * (1.0 - probability)
             continue
         largest = scores[i].max()
         mass = 0.0
@@ -243,7 +243,7 @@ def class_gradients(
         for j in range(c):
             probability = gradients[i, j] / mass
             gradients[i, j] = weight[i] * ((1.0 if classes[i] == j else 0.0) - probability)
-            curvatures[i, j] = weight[i] * probability * (1.0 - probability)
+            hessians[i, j] = weight[i] * probability * (1.0 - probability)
 
 
 @compiled
@@ -266,14 +266,14 @@ def square_gradients(
     targets: Any,  # (n, c)
     weight: Any,  # (n,)
     gradients: Any,  # (n, c): filled
-    curvatures: Any,  # (n, c): filled
+    hessians: Any,  # (n, c): filled
 ) -> None:
     """The same for half the squared error."""
     n, c = scores.shape
     for i in range(n):
         for j in range(c):
             gradients[i, j] = weight[i] * (targets[i, j] - scores[i, j])
-            curvatures[i, j] = weight[i]
+            hessians[i, j] = weight[i]
 
 
 @compiled
@@ -293,7 +293,7 @@ def descend(
 def step(
     leaves: Any,  # (n,)
     gradients: Any,  # (n, c)
-    curvatures: Any,  # (n, c)
+    hessians: Any,  # (n, c)
     penalty: float,
     rate: float,
     values: Any,  # (leaves, c): filled
@@ -301,16 +301,16 @@ def step(
 ) -> None:
     """Newton steps of the leaves, and the scores after them."""
     n, c = gradients.shape
-    bends = np.zeros_like(values)
+    sums = np.zeros_like(values)
     values[:] = 0.0
     for i in range(n):
         leaf = leaves[i]
         for j in range(c):
             values[leaf, j] += gradients[i, j]
-            bends[leaf, j] += curvatures[i, j]
+            sums[leaf, j] += hessians[i, j]
     for leaf in range(len(values)):
         for j in range(c):
-            values[leaf, j] *= rate / (bends[leaf, j] + penalty)
+            values[leaf, j] *= rate / (sums[leaf, j] + penalty)
     for i in range(n):
         leaf = leaves[i]
         for j in range(c):

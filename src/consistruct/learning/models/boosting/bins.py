@@ -25,7 +25,7 @@ class Bins:
     ----------
     borders : (d, m) array
         Increasing numbers of each column, filled up with infinity: a value is above as many as its
-        byte says.
+        byte states.
     categorical : (d,) bool array
         Columns of codes 0, 1, …, which are taken as they are; what is no code counts as missing.
     """

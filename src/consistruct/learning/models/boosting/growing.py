@@ -34,7 +34,7 @@ THREAD_WORK = 400_000  # entries of histograms per level that are worth a second
 
 @dataclass(frozen=True)
 class Settings:
-    """How trees are grown; `learning.models.boosting.model.Boosting` says what each means."""
+    """How trees are grown; `learning.models.boosting.model.Boosting` states what each means."""
 
     learning_rate: float
     depth: int
@@ -61,7 +61,7 @@ class Table:
 
 
 class RowLoss(ABC):
-    """A convex loss of the scores of every row, to be minimised."""
+    """A convex loss of the scores of every row, to be minimized."""
 
     weight: FloatArray  # (n,)
 
@@ -80,8 +80,8 @@ class RowLoss(ABC):
         """The best constant, (c,)."""
 
     @abstractmethod
-    def gradients(self, scores: FloatArray, down: FloatArray, bend: FloatArray) -> None:
-        """Fill in downward gradients and curvatures, (n, c)."""
+    def gradients(self, scores: FloatArray, gradient: FloatArray, hessian: FloatArray) -> None:
+        """Fill in negative gradients and diagonal Hessians, (n, c)."""
 
     @abstractmethod
     def mean(self, scores: FloatArray) -> float:
@@ -114,8 +114,8 @@ class ClassRows(RowLoss):
         logs = np.log(share)
         return np.asarray(logs[1:] - logs[0] if self.k == 2 else logs - logs.mean())
 
-    def gradients(self, scores: FloatArray, down: FloatArray, bend: FloatArray) -> None:
-        class_gradients(scores, self.classes, self.weight, down, bend)
+    def gradients(self, scores: FloatArray, gradient: FloatArray, hessian: FloatArray) -> None:
+        class_gradients(scores, self.classes, self.weight, gradient, hessian)
 
     def mean(self, scores: FloatArray) -> float:
         if self.k == 2:  # log(1 + exp(∓score))
@@ -142,8 +142,8 @@ class SquareRows(RowLoss):
     def start(self) -> FloatArray:
         return np.asarray(self.weight @ self.targets / self.weight.sum())
 
-    def gradients(self, scores: FloatArray, down: FloatArray, bend: FloatArray) -> None:
-        square_gradients(scores, self.targets, self.weight, down, bend)
+    def gradients(self, scores: FloatArray, gradient: FloatArray, hessian: FloatArray) -> None:
+        square_gradients(scores, self.targets, self.weight, gradient, hessian)
 
     def mean(self, scores: FloatArray) -> float:
         gaps = self.targets - scores
@@ -155,9 +155,9 @@ class SquareRows(RowLoss):
 
 @dataclass(frozen=True, eq=False)
 class QueryRows(SquareRows):
-    """Half the squared distance to centred targets, scores being free up to a constant per query.
+    """Half the squared distance to centered targets, scores being free up to a constant per query.
 
-    With weights v_q of queries it is ½ Σ_q v_q ‖t_q − P_q θ_q‖², P_q the centring of query q. Its
+    With weights v_q of queries it is ½ Σ_q v_q ‖t_q − P_q θ_q‖², P_q the centering of query q. Its
     curvatures v_q P_q are taken to be v_q, which they never exceed.
 
     Attributes
@@ -171,17 +171,17 @@ class QueryRows(SquareRows):
     def start(self) -> FloatArray:
         return np.zeros(self.n_scores)
 
-    def gradients(self, scores: FloatArray, down: FloatArray, bend: FloatArray) -> None:
-        super().gradients(self._centred(scores), down, bend)
+    def gradients(self, scores: FloatArray, gradient: FloatArray, hessian: FloatArray) -> None:
+        super().gradients(self._centered(scores), gradient, hessian)
 
     def mean(self, scores: FloatArray) -> float:
-        return super().mean(self._centred(scores))
+        return super().mean(self._centered(scores))
 
     def take(self, rows: IntArray) -> QueryRows:
         found = super().take(rows)
         return QueryRows(found.targets, found.weight, self.queries[rows])
 
-    def _centred(self, scores: FloatArray) -> FloatArray:
+    def _centered(self, scores: FloatArray) -> FloatArray:
         lengths = np.maximum(np.bincount(self.queries), 1)
         means = [np.bincount(self.queries, column) / lengths for column in scores.T]
         return np.asarray(scores - np.column_stack(means)[self.queries])
@@ -202,7 +202,7 @@ def grow(
     """
     start = rows.start()
     n, c, depth = table.n, rows.n_scores, settings.depth
-    scores, down, bend = np.tile(start, (n, 1)), np.empty((n, c)), np.empty((n, c))
+    scores, gradient, hessian = np.tile(start, (n, 1)), np.empty((n, c)), np.empty((n, c))
     columns = np.full((rounds, depth), -1, dtype=np.int32)
     cuts = np.zeros((rounds, depth), dtype=np.uint8)
     values = np.zeros((rounds, 2**depth, c))
@@ -214,13 +214,21 @@ def grow(
     with crew(settings.n_jobs) as run:
         for done in range(1, rounds + 1):
             tree = slice(done - 1, done)
-            rows.gradients(scores, down, bend)
+            rows.gradients(scores, gradient, hessian)
             leaves[:] = 0
-            found = _splits(table, tops, down, drawing, settings, rng, run)
+            found = _splits(table, tops, gradient, drawing, settings, rng, run)
             for level, (column, cut) in enumerate(found):
                 columns[tree, level], cuts[tree, level] = column, cut
                 descend(table.codes[column], bool(table.categorical[column]), cut, leaves)
-            step(leaves, down, bend, settings.l2, settings.learning_rate, values[done - 1], scores)
+            step(
+                leaves,
+                gradient,
+                hessian,
+                settings.l2,
+                settings.learning_rate,
+                values[done - 1],
+                scores,
+            )
             if watched is not None and watched.ends(columns[tree], cuts[tree], values[tree]):
                 break
     losses = np.empty(0)
@@ -247,9 +255,9 @@ class _Watched:
 
 
 class _Drawing:
-    """Rows that the comparisons of a tree are chosen by, as many as asked for on average.
+    """Rows that the comparisons of a tree are chosen by, as many as requested on average.
 
-    Chances depend on a unit that makes them sum to the number asked for. Gradients change little
+    Chances depend on a unit that makes them sum to the number requested. Gradients change little
     from tree to tree, so the unit of each is that of the one before, put right by what came of it.
     """
 
@@ -260,24 +268,24 @@ class _Drawing:
         self.unit = 0.0
 
     def draw(
-        self, down: FloatArray, rng: np.random.Generator
+        self, gradient: FloatArray, rng: np.random.Generator
     ) -> tuple[IntArray | None, FloatArray, FloatArray]:
         """Rows (None: all), and their gradients and weights over the chances they had."""
         if self.all:
-            return None, down, self.weight
+            return None, gradient, self.weight
         seed, squares = int(rng.integers(2**63)), float(self.weight @ self.weight)
         if self.unit == 0.0:  # the first tree
-            sizes = np.einsum("nc,nc->n", down, down)
+            sizes = np.einsum("nc,nc->n", gradient, gradient)
             self.floor = EVENNESS**2 * float(sizes.sum()) / squares or 1.0
             self.unit = _unit(np.sqrt(sizes + self.floor * self.weight**2), self.wanted)
         found, expected, total = draw_rows(
-            down, self.weight, seed, self.floor, self.unit, self.rows, self.chances
+            gradient, self.weight, seed, self.floor, self.unit, self.rows, self.chances
         )
         self.unit *= expected / self.wanted
         if total > 0.0:
             self.floor = EVENNESS**2 * total / squares
         rows, chances = self.rows[:found], self.chances[:found]
-        return rows, down[rows] / chances[:, None], self.weight[rows] / chances
+        return rows, gradient[rows] / chances[:, None], self.weight[rows] / chances
 
 
 def _unit(sizes: FloatArray, wanted: float) -> float:
@@ -292,7 +300,7 @@ def _unit(sizes: FloatArray, wanted: float) -> float:
 def _splits(
     table: Table,
     tops: IntArray,
-    down: FloatArray,
+    gradient: FloatArray,
     drawing: _Drawing,
     settings: Settings,
     rng: np.random.Generator,
@@ -300,16 +308,16 @@ def _splits(
 ) -> Iterator[tuple[int, int]]:
     """(column, cut) of each level, found on some rows and some columns."""
     d = len(table.codes)
-    rows, down, weight = drawing.draw(down, rng)
+    rows, gradient, weight = drawing.draw(gradient, rng)
     if len(weight) == 0:
         return
     codes = table.codes
     if rows is not None:
         codes = np.empty((d, len(rows)), dtype=np.uint8)
         some_rows(table.codes, rows, codes)
-    if down.shape[1] > SKETCH:  # the splits of many sums of squares are those of a few of them
-        down = down @ rng.normal(size=(down.shape[1], SKETCH))
-    words, units = _packed(down, weight)
+    if gradient.shape[1] > SKETCH:  # the splits of many sums of squares are those of a few of them
+        gradient = gradient @ rng.normal(size=(gradient.shape[1], SKETCH))
+    words, units = _packed(gradient, weight)
     nodes = np.zeros(len(words), dtype=np.uint16)
     n_tried = int(np.ceil(settings.column_share * d))
     threads = min(settings.n_jobs, n_tried, 1 + words.size * n_tried // THREAD_WORK)
@@ -332,13 +340,13 @@ def _splits(
         descend(codes[column], bool(table.categorical[column]), cut, nodes)
 
 
-def _packed(down: FloatArray, weight: FloatArray) -> tuple[IntArray, FloatArray]:
+def _packed(gradient: FloatArray, weight: FloatArray) -> tuple[IntArray, FloatArray]:
     """Weights and gradients as whole numbers, two in a word, and their units."""
-    m, c = down.shape
-    largest = np.concatenate([[weight.max()], np.abs(down).max(axis=0)])
+    m, c = gradient.shape
+    largest = np.concatenate([[weight.max()], np.abs(gradient).max(axis=0)])
     units = np.where(largest > 0, largest, 1.0) / ((2**31 - 1) // (m + 1))
     words = np.empty((m, c // 2 + 1), dtype=np.int64)
-    pack(down, weight, units, words)
+    pack(gradient, weight, units, words)
     return words, units
 
 

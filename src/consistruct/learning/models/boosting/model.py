@@ -63,14 +63,14 @@ class Boosting(TargetModel):
     most_rows : int
         Rows that comparisons are chosen by, at most.
     bins : int
-        Values of a column that are told apart, at most 255.
+        Values of a column that are distinguished, at most 255.
     validation_fraction : float
         Share of rows that are held out to say when to stop, at most 5,000. Up to 5,000 rows, all
         are then fitted again with as many trees. 0: all rounds are made.
     patience : int
         Rounds without a gain on held-out rows after which no more are tried.
     n_jobs : int, optional
-        Threads; the answer does not depend on it.
+        Threads; the result does not depend on it.
 
     Attributes
     ----------
@@ -218,7 +218,7 @@ class Boosting(TargetModel):
         return np.asarray(to_dense(X), dtype=np.float64)
 
     def _rows(self, values: Any, weight: FloatArray) -> RowLoss:
-        """What is minimised: the log loss of the classes that occur, or squares of coordinates."""
+        """What is minimized: the log loss of the classes that occur, or squares of coordinates."""
         if self.statistic_.of_classes:
             self.classes_, classes = np.unique(values.indices, return_inverse=True)
             self.coordinates_ = None
@@ -245,7 +245,7 @@ class Boosting(TargetModel):
             found = [np.sort(mixed[(place / share).astype(np.int64) == p]) for p in range(parts)]
         return [left for left in found if len(left) >= FEWEST_HELD]
 
-    # --- what it answers ---
+    # --- predictions ---
 
     def expected(self, X: Any) -> FloatArray:
         check_is_fitted(self, "trees_")

@@ -126,7 +126,7 @@ class ChainWeights:
         scores += self.edges
         return scores
 
-    def move_towards(self, other: ChainWeights, share: float) -> None:
+    def move_toward(self, other: ChainWeights, share: float) -> None:
         """self += share · (other − self); forbidden entries (−inf in both) stay as they are."""
         _mix(self.weights, other.weights, share)
         _mix(self.edge_weights, other.edge_weights, share)

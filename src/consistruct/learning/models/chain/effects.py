@@ -13,7 +13,7 @@ __all__ = ["token_effects"]
 def token_effects(scores: ChainScores) -> FloatArray:
     """g_t(a): how much state a at token t adds to the mean score of all sequences, (N, s).
 
-    f(c) = const + Σ_t g_t(c_t) + Σ_t h_t(c_t, c_{t+1}) with g and h centred. The quadratic
+    f(c) = const + Σ_t g_t(c_t) + Σ_t h_t(c_t, c_{t+1}) with g and h centered. The quadratic
     surrogate regresses f on minus the number of wrong tokens, so g_t(a) estimates P(y_t = a) − 1/s.
     """
     unary, edges = scores.unary, scores.edges

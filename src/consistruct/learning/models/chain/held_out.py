@@ -57,7 +57,7 @@ def choose_penalty(
         return STRENGTHS[-1] / n, {}
     if n > SEARCH_SEQUENCES:
         data = data.take(np.sort(rng.choice(n, size=SEARCH_SEQUENCES, replace=False)))
-    used, judged = hold_out(data, HELD_OUT, rng)
+    used, held_out = hold_out(data, HELD_OUT, rng)
     order = int(rng.integers(2**63))  # every candidate meets the sequences in the same order
     risks = []
     for strength in STRENGTHS:
@@ -66,7 +66,7 @@ def choose_penalty(
         shuffle = np.random.default_rng(order)
         for _ in range(SEARCH_EPOCHS):
             problem.epoch(shuffle)
-        risks.append(held_out_risk(surrogate, problem.state.average, judged))
+        risks.append(held_out_risk(surrogate, problem.state.average, held_out))
     best = STRENGTHS[int(np.argmin(risks))]
     logger.info("penalty: %g/N, held-out surrogate %.4f per token", best, min(risks))
     return best / n, {"alphas": np.array(STRENGTHS) / n, "held_out_risk": np.array(risks)}

@@ -1,4 +1,4 @@
-"""Chain: tags of sequences from linear scores of tokens and of neighbouring tags."""
+"""Chain: tags of sequences from linear scores of tokens and of neighboring tags."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from typing import Any, Self
 import numpy as np
 
 from consistruct._clock import Deadline
-from consistruct._validation import check_count, check_number, refuse_idle, single_alpha
+from consistruct._validation import check_count, check_number, check_unused_params, single_alpha
 from consistruct.learning.encoding.sequences import TokenStates
 from consistruct.learning.encoding.tokens import (
     NamedTokens,
     PackedTokens,
 )
 from consistruct.learning.files.checkpoint import read_checkpoint
-from consistruct.learning.models.base import LeftOut
+from consistruct.learning.models.base import OutOfFold
 from consistruct.learning.models.chain.chain_weights import (
     ChainWeights,
     broken_constraint,
@@ -33,7 +33,7 @@ from consistruct.learning.models.chain.held_out import (
     token_error,
 )
 from consistruct.learning.models.chain.prediction import ChainPredictor
-from consistruct.learning.models.chain.risk import ChainRisk, minimise
+from consistruct.learning.models.chain.risk import ChainRisk, minimize
 from consistruct.learning.models.chain.sgd import ChainSGD, Steps, TrainingState
 from consistruct.learning.models.chain.time_plan import Plan, plan_epochs
 from consistruct.learning.models.chain.token_maps import TokenMap
@@ -53,8 +53,8 @@ DEFAULT_COMPONENTS = 2000
 LBFGS_DECREASE = 1e-8
 FOLDS = 10  # of sequences that are left out, one fold after the other (fits to four fifths of the
 # sequences err more: with them chunks were expected to cost 10 % more than they did),
-ENOUGH_LEFT_OUT = 2500  # until so many were: their share of wrong tags is known to a few per cent
-FEWEST_LEFT_OUT = 20  # sequences; fewer say nothing
+ENOUGH_OUT_OF_FOLD = 2500  # until so many were: their error is known to a few per cent
+FEWEST_OUT_OF_FOLD = 20  # sequences; fewer say nothing
 
 
 class Chain(ChainPredictor):
@@ -62,7 +62,7 @@ class Chain(ChainPredictor):
 
     The score of tags y for x is Σ_t ⟨w_{y_t}, φ(x_t)⟩ + Σ_t transition(y_t, y_{t+1}) plus start
     and end scores; weights are shared along the sequence, and transitions may look at the features
-    too. It minimises (1/N) Σ_i w_i Φ_i + (α/2)‖W‖² over N sequences, W all weights on features.
+    too. It minimizes (1/N) Σ_i w_i Φ_i + (α/2)‖W‖² over N sequences, W all weights on features.
     Time per epoch is linear in tokens and non-zero features and quadratic in tags.
 
     Parameters
@@ -88,7 +88,7 @@ class Chain(ChainPredictor):
     hash_bits : int, optional
         Feature names are hashed into 2^hash_bits columns; None indexes them exactly.
     window : int
-        Features of so many neighbours on each side are added to those of a token.
+        Features of so many neighbors on each side are added to those of a token.
     boundaries : bool
         Learn scores of the first and the last tag.
     transitions : {"shared", "features"}
@@ -148,7 +148,7 @@ class Chain(ChainPredictor):
 
     state_: TrainingState
     path_: dict[str, FloatArray]
-    _left_out: LeftOut | None = None
+    _out_of_fold: OutOfFold | None = None
 
     def __init__(
         self,
@@ -229,13 +229,15 @@ class Chain(ChainPredictor):
         self.path_ = {}
         plan = Plan(self.max_epochs)
         if deadline is not None:
-            folds = min(FOLDS, math.ceil(FOLDS * ENOUGH_LEFT_OUT / len(data.tokens)))
+            folds = min(FOLDS, math.ceil(FOLDS * ENOUGH_OUT_OF_FOLD / len(data.tokens)))
             plan = plan_epochs(
                 ChainSGD(surrogate, data, state, steps),
                 deadline,
                 self.max_epochs,
                 searched=search_epochs(len(data.tokens)) if alpha is None else 0.0,
-                left_out=self.max_epochs * folds * (1.0 - 1.0 / FOLDS) if self.estimates else 0.0,
+                out_of_fold=self.max_epochs * folds * (1.0 - 1.0 / FOLDS)
+                if self.estimates
+                else 0.0,
             )
         found = None if file is None else read_checkpoint(file, identity)
         if found is not None:  # its penalty was chosen already
@@ -246,18 +248,18 @@ class Chain(ChainPredictor):
             alpha, self.path_ = choose_penalty(surrogate, data, state, steps, rng)
         self.alpha_ = state.alpha = alpha
         if self.solver == "lbfgs":
-            weights, self.n_iter_, value = self._minimise(surrogate, data, mask, alpha)
+            weights, self.n_iter_, value = self._minimize(surrogate, data, mask, alpha)
             self.path_["risk"] = np.array([value])
         else:
             problem = ChainSGD(surrogate, data, state.copy(), steps)
             weights = self._run(problem, held_out, identity, rng, plan.epochs)
         self.weights_ = weights
-        self._left_out = None
-        if self.estimates and plan.left_out and len(X) >= FEWEST_LEFT_OUT:
+        self._out_of_fold = None
+        if self.estimates and plan.out_of_fold and len(X) >= FEWEST_OUT_OF_FOLD:
             self._leave_out(surrogate, everything, mask, state, steps, rng)
         return self
 
-    def _minimise(
+    def _minimize(
         self, surrogate: ChainSurrogate, data: TrainingSet, mask: ChainWeights, alpha: float
     ) -> tuple[ChainWeights, int, float]:
         risk = ChainRisk(
@@ -268,7 +270,7 @@ class Chain(ChainPredictor):
             boundaries=self.boundaries,
             per_edge=self.transitions == "features",
         )
-        return minimise(risk, LBFGS(max_iter=25 * self.max_epochs, decrease=LBFGS_DECREASE))
+        return minimize(risk, LBFGS(max_iter=25 * self.max_epochs, decrease=LBFGS_DECREASE))
 
     def _leave_out(
         self,
@@ -287,26 +289,26 @@ class Chain(ChainPredictor):
             used = data.take(np.setdiff1d(drawn, part))
             alpha = self.alpha_ * n / len(used.tokens)  # N·α carries over
             if self.solver == "lbfgs":
-                weights = self._minimise(surrogate, used, mask, alpha)[0]
+                weights = self._minimize(surrogate, used, mask, alpha)[0]
             else:
                 problem = ChainSGD(surrogate, used, replace(start.copy(), alpha=alpha), steps)
                 for _ in range(self.n_iter_):
                     problem.epoch(rng)
                 weights = problem.state.average
-            judged = data.take(left)
+            fold = data.take(left)
             rows.append(left)
-            for scores in judged.scores(weights):
+            for scores in fold.scores(weights):
                 estimates.append(self._estimates(scores))
             if self.decides:
-                for scores in judged.scores(weights.forbid(*self._forbidden())):
+                for scores in fold.scores(weights.forbid(*self._forbidden())):
                     codes.append(self._decoded(scores))
-            if sum(map(len, rows)) >= ENOUGH_LEFT_OUT:
+            if sum(map(len, rows)) >= ENOUGH_OUT_OF_FOLD:
                 break
         listed = np.concatenate(rows)
         lengths = np.diff(data.tokens.offsets)[listed]
         offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         order = np.argsort(listed)
-        self._left_out = LeftOut(
+        self._out_of_fold = OutOfFold(
             listed[order],
             Ragged(np.concatenate(estimates), offsets).take(order),
             Ragged(np.concatenate(codes), offsets).take(order) if self.decides else None,
@@ -324,7 +326,7 @@ class Chain(ChainPredictor):
         """One epoch over these sequences, from where training stands.
 
         The first call fixes the features: names that appear later are dropped unless ``hash_bits``
-        is set. All states of the statistic are learnt. ``alpha="auto"`` is 0 here: there are no
+        is set. All states of the statistic are learned. ``alpha="auto"`` is 0 here: there are no
         held-out sequences.
         """
         surrogate = self._check_settings()
@@ -347,13 +349,13 @@ class Chain(ChainPredictor):
         self.weights_ = self.state_.average
         return self
 
-    def left_out(self) -> LeftOut:
+    def out_of_fold(self) -> OutOfFold:
         """Estimates and tags of (some of) the training sequences by fits that did not see them."""
-        return super().left_out() if self._left_out is None else self._left_out
+        return super().out_of_fold() if self._out_of_fold is None else self._out_of_fold
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
-        return {**state, "_left_out": None}  # training estimates are not part of the model
+        return {**state, "_out_of_fold": None}  # training estimates are not part of the model
 
     @property
     def can_stream(self) -> bool:  # type: ignore[override]
@@ -369,22 +371,22 @@ class Chain(ChainPredictor):
     ) -> ChainWeights:
         """Epochs of SGD; the averaged weights, the best ones on held-out sequences if there are."""
 
-        def judge(answer: Arrays) -> float:
+        def validate(weights: Arrays) -> float:
             assert held_out is not None
-            return token_error(ChainWeights.from_named(answer), held_out)
+            return token_error(ChainWeights.from_named(weights), held_out)
 
         done = run_epochs(
             problem,
             max_epochs=epochs,
             patience=None if held_out is None else self.patience,
-            judge=None if held_out is None else judge,
+            validate=None if held_out is None else validate,
             checkpoint=self._file(),
             fingerprint=identity,
             rng=rng,
         )
         self.state_, self.n_iter_ = problem.state, done.n_epochs
         self.path_["risk"] = np.array(done.risks)
-        return ChainWeights.from_named(done.answer)
+        return ChainWeights.from_named(done.weights)
 
     # --- the steps in between ---
 
@@ -411,10 +413,10 @@ class Chain(ChainPredictor):
             if isinstance(value, str) and value != "auto":
                 raise ValueError(f"{name} must be 'auto' or a number, got {value!r}")
         random, sgd = self.features == "random", self.solver == "sgd"
-        refuse_idle(self, "features='random'", random, ("n_components", "bandwidth"))
-        refuse_idle(self, "solver='sgd'", sgd, SGD_SETTINGS)
+        check_unused_params(self, "features='random'", random, ("n_components", "bandwidth"))
+        check_unused_params(self, "solver='sgd'", sgd, SGD_SETTINGS)
         stopping = ("validation_fraction", "patience")
-        refuse_idle(self, "early_stopping=True", self.early_stopping, stopping)
+        check_unused_params(self, "early_stopping=True", self.early_stopping, stopping)
         return surrogate
 
     def _training_set(
@@ -451,7 +453,7 @@ class Chain(ChainPredictor):
     def _mask(
         self, surrogate: ChainSurrogate, data: TrainingSet, *, first: bool = True
     ) -> ChainWeights:
-        """0 where scores are learnt, −inf where they are forbidden (always so in ``mask_``)."""
+        """0 where scores are learned, −inf where they are forbidden (always so in ``mask_``)."""
         s = len(self.states_)
         refuse_too_many_weights(data.n_features, s, self.transitions)
         tags = [self.statistic_.names[state] for state in self.states_]

@@ -1,4 +1,4 @@
-"""What a fitted chain answers: probabilities of tags, decisions, scores."""
+"""What a fitted chain returns: probabilities of tags, decisions, scores."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _has_marginals(model: Any) -> bool:
 
 
 class ChainPredictor(TargetModel):
-    """What needs the fitted attributes only; `Chain` adds how they are learnt."""
+    """What needs the fitted attributes only; `Chain` adds how they are learned."""
 
     kinds: ClassVar[tuple[str, ...]] = ("sequences",)
 

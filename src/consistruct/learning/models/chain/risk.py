@@ -1,4 +1,4 @@
-"""The penalised risk of chains as a function of all weights: what L-BFGS minimises."""
+"""The penalized risk of chains as a function of all weights: what L-BFGS minimizes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from consistruct.protocols import FloatArray
 from consistruct.structures import Ragged
 from consistruct.surrogates.chain import ChainSurrogate
 
-__all__ = ["ChainRisk", "minimise"]
+__all__ = ["ChainRisk", "minimize"]
 
 
 class ChainRisk:
@@ -22,7 +22,7 @@ class ChainRisk:
     surrogate : ChainSurrogate
     data : TrainingSet
     mask : ChainWeights
-        0 where a score is learnt, −inf where it is forbidden.
+        0 where a score is learned, −inf where it is forbidden.
     alpha : float
     boundaries, per_edge : bool
     """
@@ -88,12 +88,12 @@ class ChainRisk:
         return total, np.concatenate([part.ravel() for part in gradient.arrays()])
 
 
-def minimise(risk: ChainRisk, solver: LBFGS) -> tuple[ChainWeights, int, float]:
+def minimize(risk: ChainRisk, solver: LBFGS) -> tuple[ChainWeights, int, float]:
     """Weights of least risk, iterations, value; the hinge has no gradient that L-BFGS could use."""
     if risk.surrogate.name == "hinge":
         raise ValueError(
             "solver='lbfgs' needs a differentiable surrogate, and the hinge is not; "
             "use solver='sgd' or surrogate='softmax_margin'"
         )
-    found = solver.minimise(risk, np.zeros(int(risk.ends[-1])))
+    found = solver.minimize(risk, np.zeros(int(risk.ends[-1])))
     return risk.unpack(found.point), found.n_iter, found.value

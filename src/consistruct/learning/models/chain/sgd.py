@@ -86,7 +86,7 @@ class Steps:
     batch_size : int
         Sequences per step.
     boundaries : bool
-        Whether start and end scores are learnt.
+        Whether start and end scores are learned.
     """
 
     size: float = 1.0
@@ -98,7 +98,7 @@ class Steps:
 class ChainSGD:
     """Sequences, and a state that epochs over them change (a `StochasticProblem`).
 
-    It minimises (1/N) Σ_i w_i Φ_i + (α/2)‖(W, V)‖² with α = ``state.alpha`` and N = Σ w_i.
+    It minimizes (1/N) Σ_i w_i Φ_i + (α/2)‖(W, V)‖² with α = ``state.alpha`` and N = Σ w_i.
     """
 
     def __init__(
@@ -109,7 +109,7 @@ class ChainSGD:
         self.state = state
         self.steps = steps
 
-    def answer(self) -> Arrays:
+    def averaged(self) -> Arrays:
         return self.state.average.copy().named()
 
     def arrays(self) -> Arrays:
@@ -207,7 +207,7 @@ class ChainSGD:
                 return np.inf if np.isnan(total) else total / max(mass, 1e-300)
             state.n_snapshots += 1
             k, power = state.n_snapshots, AVERAGING_POWER
-            state.average.move_towards(state.model, (power + 1) / (k + power))
+            state.average.move_toward(state.model, (power + 1) / (k + power))
         return total / max(mass, 1e-300)
 
     def _visit(self, per_edge: bool) -> Callable[[ChainWeights, IntArray, float, float], float]:

@@ -25,22 +25,22 @@ class Plan:
     epochs : int
     penalty : bool
         Whether the penalty is chosen.
-    left_out : bool
+    out_of_fold : bool
         Whether sequences are left out of fits that recalibrate probabilities.
     """
 
     epochs: int
     penalty: bool = True
-    left_out: bool = True
+    out_of_fold: bool = True
 
 
 def plan_epochs(
-    problem: ChainSGD, deadline: Deadline, most: int, *, searched: float, left_out: float
+    problem: ChainSGD, deadline: Deadline, most: int, *, searched: float, out_of_fold: float
 ) -> Plan:
     """The most that ends in time; one epoch there always is.
 
-    Epochs over few sequences tell how long one takes. `searched` and `left_out` are what the choice
-    of the penalty and the fits that leave sequences out take, in epochs over all.
+    Epochs over few sequences tell how long one takes. `searched` and `out_of_fold` are what the
+    choice of the penalty and the fits that leave sequences out take, in epochs over all.
     """
     n = len(problem.data.tokens)
     rng = np.random.default_rng(0)
@@ -54,10 +54,10 @@ def plan_epochs(
     one = math.inf if time is None else time.of(1.0)
     for dropped, plan in (
         ("the recalibration of probabilities", Plan(most)),
-        ("the choice of the penalty", Plan(most, left_out=False)),
-        ("epochs", Plan(most, penalty=False, left_out=False)),
+        ("the choice of the penalty", Plan(most, out_of_fold=False)),
+        ("epochs", Plan(most, penalty=False, out_of_fold=False)),
     ):
-        if deadline.allows(one * (most + plan.penalty * searched + plan.left_out * left_out)):
+        if deadline.allows(one * (most + plan.penalty * searched + plan.out_of_fold * out_of_fold)):
             return plan
         logger.warning("time_limit of %g s leaves out %s", deadline.limit, dropped)
     return replace(plan, epochs=max(1, int(deadline.left / one)))

@@ -1,4 +1,4 @@
-"""What is made of the features of a token: its neighbours' features, random Fourier features."""
+"""What is made of the features of a token: its neighbors' features, random Fourier features."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def window_features(features: Any, offsets: IntArray, radius: int, kept: int = 0
 
 
 class TokenMap:
-    """φ of a token: its features with its neighbours', or random Fourier features beside them.
+    """φ of a token: its features with its neighbors', or random Fourier features beside them.
 
     Without random features: x_{t−r}, …, x_{t+r} side by side (r = `window`). With m of them:
     √(2/m) cos(ωᵀx_t + b), and if r > 0 also the features of the window as they are, each token
@@ -83,7 +83,7 @@ class TokenMap:
     n_features : int
         Features of one token as given.
     window : int
-        Neighbours on each side whose features are added.
+        Neighbors on each side whose features are added.
     random : RandomFeatures or None
         Of one token; None keeps the features as they are.
     window_scale : float
@@ -157,7 +157,7 @@ class TokenMap:
         return np.hstack([drawn, features * np.float32(self.window_scale)])
 
     def spread(self, local: Any, offsets: IntArray) -> Any:
-        """The cheap part: the window of what `local` gave."""
+        """The fast part: the window of what `local` gave."""
         return window_features(local, offsets, self.window, self.n_random)
 
     def transform(self, features: Any, offsets: IntArray) -> Any:

@@ -69,7 +69,7 @@ class TrainingSet:
 def hold_out(
     data: TrainingSet, fraction: float, rng: np.random.Generator
 ) -> tuple[TrainingSet, TrainingSet]:
-    """Split sequences at random into a part to learn from and a share `fraction` to judge by."""
+    """Split sequences at random into a part to learn from and a share `fraction` to validate on."""
     check_number(fraction, "validation_fraction", low=0.0, high=0.9, open_low=True)
     n = len(data.tokens)
     size = max(1, round(fraction * n))

@@ -1,1 +1,1 @@
-"""Costs of decisions: weighted least squares, chosen by left-out regret."""
+"""Costs of decisions: weighted least squares, chosen by out-of-fold regret."""

@@ -22,7 +22,7 @@ from consistruct.protocols import FloatArray, IntArray
 __all__ = ["FIRST_KERNEL", "Trial", "cost_level", "level_weight", "search_kernels"]
 
 LEAST_LEVEL = 0.05  # of the median level: weights stay within reason
-JUDGE_POWER = 2.0  # squared errors of rows count in units of their level
+SELECTION_POWER = 2.0  # squared errors of rows count in units of their level
 SEARCH_ROWS = 192, 512  # on which kernels are compared: a fifth of all, within these
 # name, bandwidth in median distances (for "poly": scale of the inputs), degree
 KERNELS: tuple[tuple[str, float, int], ...] = (
@@ -44,9 +44,9 @@ class Trial:
 
     name: str
     power: float
-    squares: float = np.nan  # weighted left-out squares
-    regret: float = np.nan  # mean left-out regret, where it is a finalist
-    costs: FloatArray | None = None  # (judged rows,), of what would be decided
+    squares: float = np.nan  # weighted out-of-fold squares
+    regret: float = np.nan  # mean out-of-fold regret, where it is a finalist
+    costs: FloatArray | None = None  # (compared rows,), of what would be decided
     alpha: float = np.nan
     calls: int = 0
     seconds: float = 0.0
@@ -83,7 +83,7 @@ def search_kernels(
     inputs: FloatArray,  # (n, p), scaled
     targets: FloatArray,  # (n, d) or a sketch of them
     weight: FloatArray,
-    judge: FloatArray,
+    criterion: FloatArray,
     sample: IntArray,
     median: dict[str, float],
     kernels: Sequence[tuple[str, float, int]] = KERNELS,
@@ -97,7 +97,7 @@ def search_kernels(
         if name not in known:
             known[name] = distances(name, rows, rows)
         kernel = make_kernel(shape, median).from_distances(known[name].copy())
-        error = _kernel_squares(kernel, targets[sample], weight[sample], judge[sample])
+        error = _kernel_squares(kernel, targets[sample], weight[sample], criterion[sample])
         polynomial = name == "poly"
         if polynomial not in best or error < best[polynomial][0]:
             best[polynomial] = error, shape
@@ -105,9 +105,9 @@ def search_kernels(
 
 
 def _kernel_squares(
-    kernel: FloatArray, targets: FloatArray, weight: FloatArray, judge: FloatArray
+    kernel: FloatArray, targets: FloatArray, weight: FloatArray, criterion: FloatArray
 ) -> float:
-    """Weighted left-out squares of exact kernel ridge at its best penalty."""
+    """Weighted out-of-fold squares of exact kernel ridge at its best penalty."""
     # any root will do as features; a trace of the diagonal makes the cheapest one exist
     kernel[np.diag_indices_from(kernel)] += 1e-9 * float(np.trace(kernel)) / len(kernel)
     try:
@@ -115,7 +115,7 @@ def _kernel_squares(
     except np.linalg.LinAlgError:  # indefinite by rounding
         values, vectors = np.linalg.eigh(kernel)
         root = vectors * np.sqrt(np.maximum(values, 0.0))
-    return fit_weighted(root, targets, weight, judge).squares
+    return fit_weighted(root, targets, weight, criterion).squares
 
 
 def feature_map(

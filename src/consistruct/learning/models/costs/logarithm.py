@@ -21,8 +21,8 @@ class Logarithm:
     Under multiplicative noise c = m(x)·e with e independent of x, E[c | x] is exp E[log c | x]
     times E[exp(log e − E log e)], one factor per entry: weighted costs over weighted exp(estimate)
     of rows left out (as the smearing estimate of Duan 1983, but few rows whose estimate is far too
-    low do not decide it). Elsewhere it is an approximation, and left-out
-    regret says whether it is a good one.
+    low do not decide it). Elsewhere it is an approximation, and out-of-fold
+    regret states whether it is a good one.
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class Logarithm:
 
     @classmethod
     def of(cls, costs: FloatArray, estimates: FloatArray, weight: FloatArray) -> Self:
-        """From costs (n, d), left-out estimates of their logarithms and weights of the rows."""
+        """From costs (n, d), out-of-fold estimates of their logarithms and weights of the rows."""
         logs = np.log(np.abs(costs))
         span = np.array([logs.min(axis=0) - BEYOND, logs.max(axis=0) + BEYOND])
         factors = (weight @ costs) / (weight @ np.exp(np.clip(estimates, *span)))

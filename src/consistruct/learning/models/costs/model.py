@@ -1,4 +1,4 @@
-"""Costs: weighted least squares on cost vectors, finalists chosen by left-out regret."""
+"""Costs: weighted least squares on cost vectors, finalists chosen by out-of-fold regret."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from consistruct._clock import Deadline, duration
 from consistruct._threads import at_most
-from consistruct._validation import check_count, check_number, refuse_idle, to_dense
-from consistruct.learning.models.base import LeftOut, TargetModel
+from consistruct._validation import check_count, check_number, check_unused_params, to_dense
+from consistruct.learning.models.base import OutOfFold, TargetModel
 from consistruct.learning.models.costs.logarithm import Logarithm
 from consistruct.learning.models.costs.search import (
     MANY_ROWS,
@@ -77,7 +77,7 @@ class Costs(TargetModel):
     Attributes
     ----------
     portfolio_ : list of dict
-        Finalists: name, power, left-out regret and squared error, calls, which one was chosen.
+        Finalists: name, power, out-of-fold regret and squared error, calls, which one was chosen.
     n_oracle_calls_ : int
         Problems that the oracle solved during `fit`.
     power_ : float
@@ -99,7 +99,7 @@ class Costs(TargetModel):
 
     portfolio_: list[dict[str, Any]]
     n_oracle_calls_: int
-    _left_out: LeftOut | None = None
+    _out_of_fold: OutOfFold | None = None
 
     def __init__(
         self,
@@ -175,7 +175,7 @@ class Costs(TargetModel):
         check_count(self.n_epochs, "n_epochs")
         if self.time_limit is not None:
             check_number(self.time_limit, "time_limit", low=0.0)
-        refuse_idle(self, "surrogate", self.surrogate is not None, ("n_epochs",))
+        check_unused_params(self, "surrogate", self.surrogate is not None, ("n_epochs",))
         if self.surrogate is not None and not set(kinds) <= {"linear", "kernel"}:
             raise ValueError(
                 f"surrogate={self.surrogate!r} fine-tunes only linear and kernel fits; omit other "
@@ -217,7 +217,7 @@ class Costs(TargetModel):
             self.factors_ = None if link is None else link.factors
             self.range_ = None if link is None else link.range
         lost = groups is not None or self.surrogate is not None
-        self._left_out = None if lost else LeftOut(rows, estimates)
+        self._out_of_fold = None if lost else OutOfFold(rows, estimates)
         logger.info(
             "costs: %s, power %g, %d finalists", trial.name, trial.power, len(search.trials)
         )
@@ -262,7 +262,7 @@ class Costs(TargetModel):
         weight: FloatArray,
         rng: np.random.Generator,
     ) -> None:
-        """Go on from the closed form; left-out estimates are those of the closed form no more."""
+        """Go on from the closed form, whose out-of-fold estimates hold no longer."""
         assert self.feature_map_ is not None
         features = np.asarray(self.feature_map_.transform(to_dense(X)))
         self.coef_, self.intercept_ = tuned(
@@ -286,7 +286,7 @@ class Costs(TargetModel):
             return np.asarray(fitted)
         return Logarithm(self.factors_, self.range_).back(fitted)
 
-    def left_out(self) -> LeftOut:
-        if self._left_out is None:
-            return super().left_out()
-        return self._left_out
+    def out_of_fold(self) -> OutOfFold:
+        if self._out_of_fold is None:
+            return super().out_of_fold()
+        return self._out_of_fold

@@ -1,4 +1,4 @@
-"""The comparison behind one fit of `Costs`: few finalists, each judged on rows left out."""
+"""The comparison behind one fit of `Costs`: few finalists, each with out-of-fold estimates."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from consistruct.learning.encoding.kinds import Examples, Rows
 from consistruct.learning.models.base import TargetModel
 from consistruct.learning.models.costs.candidates import (
     FIRST_KERNEL,
-    JUDGE_POWER,
     LOG_KERNELS,
     SEARCH_ROWS,
+    SELECTION_POWER,
     Trial,
     cost_level,
     feature_map,
@@ -40,14 +40,14 @@ from consistruct.structures.decisions import counted_calls
 
 __all__ = ["MANY_ROWS", "MOST_ROWS", "Search", "one_entry", "skipped_entry"]
 
-# judged by regret: with a compiled oracle, and with any other, where regrets are but a veto
+# compared by regret: with a compiled oracle, and with any other, where regrets are but a veto
 FAST_ROWS, SLOW_ROWS = 600, 32
 LANDMARKS, MORE_LANDMARKS = 384, 512
 MANY_ROWS = 2000
 FIRST_STEP, TRIAL_STEP = 3, 2  # every third landmark, every second
-FOLDS = 3  # for models that have no left-out estimates of their own
+FOLDS = 3  # for models that have no out-of-fold estimates of their own
 MOST_ROWS = 20_000  # on which is chosen
-CLEAR = 1.5  # standard errors by which a left-out regret is clearly worse
+CLEAR = 1.5  # standard errors by which a out-of-fold regret is clearly worse
 
 
 class Search:
@@ -85,31 +85,35 @@ class Search:
         some = min(n, max(SEARCH_ROWS[0], min(n // 5, SEARCH_ROWS[1])))
         self.sample = np.sort(rng.choice(n, some, replace=False))
         self.median = medians(self.inputs[self.sample])
-        self.judged = self._judged_rows(regret_rows)
+        self.compared = self._compared_rows(regret_rows)
         self.known: dict[Any, tuple[FeatureMap, FloatArray]] = {}
 
-    def _judged_rows(self, asked: int | None) -> IntArray:
+    def _compared_rows(self, requested: int | None) -> IntArray:
         """Rows on which finalists are compared by regret."""
-        if asked is None:
+        if requested is None:
             solver = self.statistic.loss.solver
             fast = solver is not None and solver.fast
-            asked = FAST_ROWS if fast else SLOW_ROWS
+            requested = FAST_ROWS if fast else SLOW_ROWS
         n = len(self.X)
-        return np.arange(n) if asked >= n else np.sort(self.rng.choice(n, asked, replace=False))
+        return (
+            np.arange(n)
+            if requested >= n
+            else np.sort(self.rng.choice(n, requested, replace=False))
+        )
 
     def finalists(self, kinds: Sequence[Any], powers: Sequence[float]) -> None:
-        """Fit and judge: every power with the better kernel, the best one with the others."""
+        """Fit and compare: every power with the better kernel, the best one with the others."""
         first = FIRST_KERNEL if "kernel" in kinds else None
         begun = self._fit(first, np.ones(len(self.X)), self.weight)
         self.first = self._features(first)[0], begun
-        self.level = cost_level(begun.left_out)
-        self.judge = self.weight * level_weight(self.level, JUDGE_POWER)
+        self.level = cost_level(begun.out_of_fold)
+        self.criterion = self.weight * level_weight(self.level, SELECTION_POWER)
         shapes: list[Any] = []
         if "kernel" in kinds:
             targets = self.targets if self.sketch is None else self.targets @ self.sketch
             middle = self.weight * level_weight(self.level, float(np.median(powers)))
             shapes = search_kernels(
-                self.inputs, targets, middle, self.judge, self.sample, self.median
+                self.inputs, targets, middle, self.criterion, self.sample, self.median
             )
         if "linear" in kinds:
             shapes.append(None)
@@ -117,7 +121,7 @@ class Search:
             for power in powers:
                 self._try(shapes[0], power)
             leading = self.trials[self.best()].power
-            for shape in shapes[1:]:  # a linear fit is cheap: its own power, by squares
+            for shape in shapes[1:]:  # a linear fit is fast: its own power, by squares
                 self._try(shape, leading if shape else self._linear_power(powers))
         if "log" in kinds and Logarithm.fits(self.targets):
             self._try_logarithms()
@@ -138,29 +142,33 @@ class Search:
         found = feature_map(shape, self.X, self.scaling, landmarks, self.median)
         return found, np.asarray(found.transform(self.X))
 
-    def _fit(self, shape: Any, weight: FloatArray, judge: FloatArray) -> WeightedFit:
-        return self._fit_costs(self._features(shape)[1], weight, judge)
+    def _fit(self, shape: Any, weight: FloatArray, criterion: FloatArray) -> WeightedFit:
+        return self._fit_costs(self._features(shape)[1], weight, criterion)
 
-    def _fit_costs(self, rows: FloatArray, weight: FloatArray, judge: FloatArray) -> WeightedFit:
-        return fit_weighted(rows, self.targets, self.weight * weight, judge, self.sketch)
+    def _fit_costs(
+        self, rows: FloatArray, weight: FloatArray, criterion: FloatArray
+    ) -> WeightedFit:
+        return fit_weighted(rows, self.targets, self.weight * weight, criterion, self.sketch)
 
     def _fit_logs(self, rows: FloatArray) -> tuple[WeightedFit, Logarithm, FloatArray]:
         """The fit, the way back from logarithms, and estimated costs of rows left out."""
         logs = np.log(np.abs(self.targets))
         found = fit_weighted(rows, logs, self.weight, self.weight, self.sketch)
         one = self.weight * level_weight(self.level, 1.0)  # costs in units of their level
-        link = Logarithm.of(self.targets, found.left_out, one)
-        return found, link, link.back(found.left_out)
+        link = Logarithm.of(self.targets, found.out_of_fold, one)
+        return found, link, link.back(found.out_of_fold)
 
     def _linear_power(self, powers: Sequence[float]) -> float:
-        fits = [self._fit(None, level_weight(self.level, power), self.judge) for power in powers]
+        fits = [
+            self._fit(None, level_weight(self.level, power), self.criterion) for power in powers
+        ]
         return powers[int(np.argmin([fit.squares for fit in fits]))]
 
     def _try(self, shape: Any, power: float) -> None:
         started = time.perf_counter()
-        found = self._fit(shape, level_weight(self.level, power), self.judge)
+        found = self._fit(shape, level_weight(self.level, power), self.criterion)
         trial = Trial(shape_name(shape), power, found.squares, alpha=found.alpha, shape=shape)
-        self._add(trial, (self._features(shape)[0], found, None), found.left_out, started)
+        self._add(trial, (self._features(shape)[0], found, None), found.out_of_fold, started)
 
     def _try_logarithms(self) -> None:
         """Log-linear costs, and the best kernel for the logarithms."""
@@ -180,7 +188,7 @@ class Search:
     def _squares(self, estimates: FloatArray) -> float:
         """Mean squared error of rows left out, in units of their level."""
         gap = estimates - self.targets
-        return float(self.judge @ np.einsum("nd,nd->n", gap, gap)) / float(self.judge.sum())
+        return float(self.criterion @ np.einsum("nd,nd->n", gap, gap)) / float(self.criterion.sum())
 
     def _try_model(self, model: TargetModel, power: float) -> None:
         started = time.perf_counter()
@@ -200,7 +208,7 @@ class Search:
         self.trials.append(trial)
         self.fits.append(fit)
         self.estimates.append(estimates)
-        rows = self.judged
+        rows = self.compared
         if len(rows):
             # regrets less the best values, which are alike for all: cost of what would be done
             with counted_calls() as calls:
@@ -211,17 +219,17 @@ class Search:
         trial.seconds = time.perf_counter() - started
 
     def best(self) -> int:
-        """The finalist of least squares among those whose left-out regret is not clearly worse.
+        """The finalist of least squares among those whose out-of-fold regret is not clearly worse.
 
         Regrets of some hundred rows are too noisy to tell close finalists apart; squared errors of
         all their entries are not. Clearly worse: by more than `CLEAR` standard errors of the paired
         difference. Without regrets, squares alone decide.
         """
         squares = np.array([trial.squares for trial in self.trials])
-        if len(self.judged) == 0:
+        if len(self.compared) == 0:
             return int(squares.argmin())
-        share = self.weight[self.judged] / self.weight[self.judged].sum()
-        costs = np.array([trial.costs for trial in self.trials])  # (finalists, judged rows)
+        share = self.weight[self.compared] / self.weight[self.compared].sum()
+        costs = np.array([trial.costs for trial in self.trials])  # (finalists, compared rows)
         means = costs @ share
         gaps = costs - costs[means.argmin()]
         spread = (gaps - (gaps @ share)[:, None]) ** 2 @ share**2
@@ -235,8 +243,8 @@ class Search:
             return features, found, link, self.estimates[place]
         features, rows = self._mapped(trial.shape, self.landmarks)
         if link is None:
-            found = self._fit_costs(rows, level_weight(self.level, trial.power), self.judge)
-            return features, found, None, found.left_out
+            found = self._fit_costs(rows, level_weight(self.level, trial.power), self.criterion)
+            return features, found, None, found.out_of_fold
         return features, *self._fit_logs(rows)
 
     def _every_level(self) -> FloatArray:

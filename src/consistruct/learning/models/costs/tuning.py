@@ -28,7 +28,7 @@ def tuned(
 ) -> tuple[FloatArray, FloatArray]:
     """Adam from the given solution on, averaged over the second half of the epochs.
 
-    Features are standardised first: the steps are alike in all directions.
+    Features are standardized first: the steps are alike in all directions.
     """
     mean, spread = features.mean(axis=0), features.std(axis=0)
     kept = spread > LEAST_SPREAD * spread.max(initial=0.0)

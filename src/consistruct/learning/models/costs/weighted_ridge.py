@@ -12,7 +12,7 @@ from consistruct.learning.models.features.feature_maps import symmetric_eigen
 from consistruct.learning.models.ridge.selection import (
     OutputPenalty,
     Spectrum,
-    left_out_share,
+    out_of_fold_share,
     relative_grid,
 )
 from consistruct.protocols import FloatArray
@@ -25,13 +25,13 @@ DOUBLE = float(np.finfo(np.float64).eps)
 
 @dataclass(frozen=True, eq=False)
 class WeightedFit:
-    """One fit, and what it says about the rows that it did not see.
+    """One fit, and what it states about the rows that it did not see.
 
     Attributes
     ----------
     coef, intercept : (m, d) and (d,) arrays
     alpha : float
-    left_out : (n, d) array
+    out_of_fold : (n, d) array
     squares : float
         Mean squared error of the rows left out, by the weights that choose.
     """
@@ -39,7 +39,7 @@ class WeightedFit:
     coef: FloatArray
     intercept: FloatArray
     alpha: float
-    left_out: FloatArray
+    out_of_fold: FloatArray
     squares: float
 
 
@@ -55,7 +55,7 @@ def fit_weighted(
     features: FloatArray,  # (n, m)
     targets: FloatArray,  # (n, d)
     weight: FloatArray,  # (n,): of the fit
-    judge: FloatArray,  # (n,): of the choice
+    criterion: FloatArray,  # (n,): of the choice
     sketch: FloatArray | None = None,  # (d, s)
 ) -> WeightedFit:
     """Least squares with the penalty of least weighted squared error on rows left out in turn.
@@ -64,14 +64,14 @@ def fit_weighted(
     """
     total = float(weight.sum())
     mean = weight @ features / total
-    centred = features - mean
+    centered = features - mean
     average = weight @ targets / total
-    weighted = centred * weight[:, None]
-    values, vectors = symmetric_eigen(weighted.T @ centred)
+    weighted = centered * weight[:, None]
+    values, vectors = symmetric_eigen(weighted.T @ centered)
     values = np.maximum(values, 0.0)
-    rows = centred @ vectors
+    rows = centered @ vectors
     moments = vectors.T @ (weighted.T @ targets)
-    share = left_out_share(weight)
+    share = out_of_fold_share(weight)
 
     def spectrum(part: FloatArray, middle: FloatArray) -> Spectrum:
         return Spectrum(values, part, total, middle, True, OutputPenalty.gram(part.shape[1]))
@@ -84,7 +84,7 @@ def fit_weighted(
 
     def errors(some: FloatArray) -> list[float]:
         path = searched.leave_one_out_path(rows, weight, share, y, some)
-        return [float(judge @ np.einsum("nd,nd->n", left - y, left - y)) for left in path]
+        return [float(criterion @ np.einsum("nd,nd->n", left - y, left - y)) for left in path]
 
     # every third penalty, then those beside the best of them
     coarse = errors(alphas[::3])
@@ -95,8 +95,8 @@ def fit_weighted(
     whole = spectrum(moments, average)
     coef = vectors @ whole.shrunk(alpha)
     left = whole.leave_one_out(rows, weight, share, targets, alpha)
-    error = float(judge @ np.einsum("nd,nd->n", left - targets, left - targets))
-    return WeightedFit(coef, average - mean @ coef, alpha, left, error / float(judge.sum()))
+    error = float(criterion @ np.einsum("nd,nd->n", left - targets, left - targets))
+    return WeightedFit(coef, average - mean @ coef, alpha, left, error / float(criterion.sum()))
 
 
 def solve_in_parts(
@@ -115,7 +115,7 @@ def solve_in_parts(
         second, cross = second + weighted.T @ features, cross + weighted.T @ targets
     mean, average = feature / total, target / total
     moments = cross - total * np.outer(mean, average)
-    penalised = second - total * np.outer(mean, mean)
-    penalised[np.diag_indices_from(penalised)] += total * alpha
-    coef = np.linalg.solve(penalised, moments)
+    penalized = second - total * np.outer(mean, mean)
+    penalized[np.diag_indices_from(penalized)] += total * alpha
+    coef = np.linalg.solve(penalized, moments)
     return np.asarray(coef, dtype=np.float64), np.asarray(average - mean @ coef)

@@ -16,15 +16,15 @@ from consistruct.learning.models.features.feature_maps import (
 )
 from consistruct.protocols import FloatArray
 
-__all__ = ["KernelCentres", "NystroemFeatures", "RandomFeatures"]
+__all__ = ["KernelCenters", "NystroemFeatures", "RandomFeatures"]
 
 # Smallest eigenvalue of K_mm, of the largest, down to which sums of kernel values are whitened
 # instead of rows: rounding ε of the sums grows by its inverse, the sums fall with it.
 MIXED_AFTERWARDS = {"float64": 1e-6, "float32": 1e-4}
 
 
-class KernelCentres(FeatureMap):
-    """φ(x) = k(x, landmarks), not whitened: for solvers that penalise by the kernel of these."""
+class KernelCenters(FeatureMap):
+    """φ(x) = k(x, landmarks), not whitened: for solvers that penalize by the kernel of these."""
 
     def __init__(self, kernel: Kernel, landmarks: Any, scaling: Scaling | None = None) -> None:
         self.kernel = kernel

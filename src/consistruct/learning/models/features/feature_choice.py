@@ -16,7 +16,7 @@ import numpy as np
 from consistruct._threads import each
 from consistruct._validation import is_sparse, to_dense
 from consistruct.learning.models.features.approximations import (
-    KernelCentres,
+    KernelCenters,
     NystroemFeatures,
     RandomFeatures,
 )
@@ -70,12 +70,12 @@ def choose_features(
     statistic: Statistic,
     *,
     expansions: bool,
-    on_landmarks: type[NystroemFeatures | KernelFeatures | KernelCentres] = NystroemFeatures,
+    on_landmarks: type[NystroemFeatures | KernelFeatures | KernelCenters] = NystroemFeatures,
     rng: np.random.Generator,
 ) -> FeatureMap:
     """Fit the feature map.
 
-    ``expansions`` says whether the solver takes kernel expansions over all examples; others get
+    ``expansions`` states whether the solver takes kernel expansions over all examples; others get
     the same functions as Nyström features with every distinct example as a landmark.
     ``on_landmarks`` is what those become: orthonormal functions, or plain values of the kernel.
     """
@@ -214,14 +214,14 @@ class Trial:
 def search_kernel(
     names: tuple[str, ...],
     options: FeatureOptions,
-    X: Any,  # (n, d), what inputs are standardised by
+    X: Any,  # (n, d), what inputs are standardized by
     weight: FloatArray,  # (n,)
     sample: Any,  # (m, d), where the median distance is taken
     trials: Sequence[Trial],  # of growing size: the best of each go on to the next
 ) -> tuple[Kernel, Scaling, Risks | None]:
     """The best kernel and scaling by the last trial, and its risks there (None: no choice).
 
-    Of the candidates within one standard error of the least task loss, standardised ones come
+    Of the candidates within one standard error of the least task loss, standardized ones come
     first (the units of the columns should not matter unless the data say so), then the least
     surrogate risk, which has the smaller variance. Of risks that are equal up to rounding (on
     columns of 0 and 1 some Laplace kernels are RBF kernels) the first kernel named and its largest
@@ -248,7 +248,7 @@ def search_kernel(
     best = int(max(good, key=lambda place: _simplicity(candidates[place][0], first)))
     kernel, scaling = candidates[best]
     logger.info(
-        "features: %s, standardised: %s, task loss on held-out rows %.4f",
+        "features: %s, standardized: %s, task loss on out-of-fold rows %.4f",
         kernel,
         scaling.scale is not None,
         task[best],
@@ -266,7 +266,7 @@ def kernel_or_inputs(
 ) -> tuple[Kernel | None, Scaling]:
     """The best kernel and its scaling, by `search_kernel`.
 
-    With features="auto" the inputs themselves, standardised, are a candidate too: None stands for
+    With features="auto" the inputs themselves, standardized, are a candidate too: None stands for
     no kernel.
     """
     kernel, scaling, found = search_kernel(names, options, X, weight, sample, trials)
@@ -319,7 +319,7 @@ def _simplicity(kernel: Kernel, first: str) -> tuple[bool, float]:
 def _scores(candidates: Sequence[tuple[Kernel, Scaling]], trial: Trial, n_jobs: int) -> list[Risks]:
     """Risks of every candidate; those with the same distances stand together."""
 
-    def judge(kernel: Kernel, known: FloatArray) -> Risks:
+    def risks_of(kernel: Kernel, known: FloatArray) -> Risks:
         return trial.risks(SampleKernel(kernel, known))
 
     found: list[Risks] = []
@@ -327,7 +327,7 @@ def _scores(candidates: Sequence[tuple[Kernel, Scaling]], trial: Trial, n_jobs: 
         pairs = list(group)
         inputs = pairs[0][1](trial.rows)
         known = distances(name, inputs, dense_rows(inputs))
-        found += each(judge, [(kernel, known) for kernel, _ in pairs], n_jobs, threads=True)
+        found += each(risks_of, [(kernel, known) for kernel, _ in pairs], n_jobs, threads=True)
     return found
 
 
@@ -340,8 +340,8 @@ def _scalings(options: FeatureOptions, X: Any, weight: FloatArray) -> list[Scali
 def _kernels(name: str, options: FeatureOptions, inputs: FloatArray) -> list[Kernel]:
     """One per bandwidth."""
     if options.bandwidth == "auto":
-        centre = median_bandwidth(inputs, name)
-        widths = [factor * centre for factor in BANDWIDTH_FACTORS]
+        center = median_bandwidth(inputs, name)
+        widths = [factor * center for factor in BANDWIDTH_FACTORS]
     elif options.bandwidth == "median":
         widths = [median_bandwidth(inputs, name)]
     else:

@@ -21,7 +21,13 @@ from sklearn.base import BaseEstimator, clone
 
 from consistruct._members import Member
 from consistruct._threads import at_most
-from consistruct._validation import check_count, check_number, is_sparse, refuse_idle, to_dense
+from consistruct._validation import (
+    check_count,
+    check_number,
+    check_unused_params,
+    is_sparse,
+    to_dense,
+)
 from consistruct.learning.encoding.kinds import column_units
 from consistruct.protocols import FloatArray
 
@@ -38,10 +44,10 @@ __all__ = [
     "Scaling",
     "ScoreMap",
     "TransformerFeatures",
+    "check_unused_feature_params",
     "dense_rows",
     "distances",
     "median_bandwidth",
-    "refuse_idle_features",
     "squared_norms",
     "symmetric_eigen",
     "transformer_features",
@@ -236,7 +242,7 @@ class FeatureMap(ABC):
         return self.n_outputs
 
     def summed(self, X: Any, *, single: bool = False) -> Any:
-        """What moments are taken of, (n, n_sums); in float32 if asked for and `single` allows it.
+        """What moments are taken of, (n, n_sums); in float32 if requested and `single` allows it.
 
         Sums of float64 are the same in any order to 1e-8 and better, those of float32 are not.
         """
@@ -248,7 +254,7 @@ class FeatureMap(ABC):
 
 
 class LinearFeatures(FeatureMap):
-    """φ(x) = x, or standardised x: for sparse, very wide, or already rich inputs."""
+    """φ(x) = x, or standardized x: for sparse, very wide, or already rich inputs."""
 
     keeps_inputs = True
 
@@ -263,7 +269,7 @@ class LinearFeatures(FeatureMap):
 class KernelFeatures(FeatureMap):
     """φ(x) = (k(x, z_1), …, k(x, z_n)) over all training inputs z: exact kernel methods, small n.
 
-    Weights on these features are expansion coefficients; solvers that penalise them use the RKHS
+    Weights on these features are expansion coefficients; solvers that penalize them use the RKHS
     norm.
     """
 
@@ -314,7 +320,7 @@ class ScoreMap:
     ----------
     features : FeatureMap
     fit_intercept : bool
-        Whether to add the constant feature; it is never penalised.
+        Whether to add the constant feature; it is never penalized.
     """
 
     def __init__(self, features: FeatureMap, *, fit_intercept: bool = True) -> None:
@@ -363,7 +369,7 @@ class ScoreMap:
             yield slice(start, min(start + rows, inputs.shape[0]))
 
 
-# --- what an estimator says about features ---
+# --- what an estimator states about features ---
 
 
 @dataclass(frozen=True)
@@ -388,7 +394,7 @@ class FeatureOptions:
         return "linear" if X.shape[1] > (WIDE_SPARSE if is_sparse(X) else WIDE) else "nystroem"
 
     def linear(self, X: Any, weight: FloatArray) -> LinearFeatures:
-        """The inputs themselves, standardised only if that was asked for."""
+        """The inputs themselves, standardized only if that was requested."""
         scaled = self.standardize != "auto" and bool(self.standardize)
         return LinearFeatures(X.shape[1], Scaling.standard(X, weight) if scaled else None)
 
@@ -438,13 +444,13 @@ def transformer_features(transformer: Any, X: Any, y: Any = None) -> FeatureMap:
     return TransformerFeatures(fitted, fitted.transform(X[:1]).shape[1])
 
 
-def refuse_idle_features(model: BaseEstimator) -> None:
+def check_unused_feature_params(model: BaseEstimator) -> None:
     """Refuse settings of kernels where there is none; the model has those of `FeatureOptions`."""
     name = model.features if isinstance(model.features, str) else "transformer"
     chosen = name in ("auto", "nystroem", "random")
     poly = name == "poly" or (chosen and model.kernel == "poly")
     approximated = "features 'auto', 'nystroem' or 'random'"
-    refuse_idle(model, approximated, chosen, ("kernel", "n_components"))
-    refuse_idle(model, "a kernel", chosen or name in KERNELS, ("bandwidth",))
-    refuse_idle(model, "the polynomial kernel", poly, ("degree", "coef0"))
-    refuse_idle(model, "built-in features", name != "transformer", ("standardize",))
+    check_unused_params(model, approximated, chosen, ("kernel", "n_components"))
+    check_unused_params(model, "a kernel", chosen or name in KERNELS, ("bandwidth",))
+    check_unused_params(model, "the polynomial kernel", poly, ("degree", "coef0"))
+    check_unused_params(model, "built-in features", name != "transformer", ("standardize",))

@@ -1,9 +1,9 @@
 """Scores of items by boosted symmetric trees, fitted within queries.
 
 The trees descend the surrogate itself, ½ Σ_q v_q ‖P_q(θ_q + u_q)‖², in which the mean score of a
-query is free. Regressing the centred targets item by item is not the same: it asks the scores of
-different queries to be comparable, and pays for columns that differ between queries. (Columns
-standardised within the query were tried in place of the given ones and beside them: no better.)
+query is free. Regressing the centered targets item by item is not the same: it requires the scores
+of different queries to be comparable, and pays for columns that differ between queries. (Columns
+standardized within the query were tried in place of the given ones and beside them: no better.)
 
 Trees of the targets and trees of the grades are grown apart: both by the leaves of the same trees
 took half the time, but the two were too alike to be worth averaging.
@@ -32,8 +32,8 @@ FEWEST_COLUMNS, COLUMN_SHARE = 8, 0.1  # that a comparison is chosen from
 
 
 class BoostedScores(ItemScores):
-    """Attributes: `bins` of the columns, `trees`; `stage`, how many were chosen by left-out queries
-    (None: all that there are).
+    """Attributes: `bins` of the columns, `trees`; `stage`, how many were chosen by out-of-fold
+    queries (None: all that there are).
     """
 
     takes_missing = True

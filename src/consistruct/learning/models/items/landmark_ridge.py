@@ -1,4 +1,4 @@
-"""Ridge on few landmarks, its kernel found by comparing whole fits on left-out queries.
+"""Ridge on few landmarks, its kernel found by comparing whole fits on out-of-fold queries.
 
 With few landmarks a whole fit, every query left out exactly, takes a fraction of a second. So
 kernels are compared on all queries and not on a sample: few queries tell them apart badly.
@@ -21,10 +21,10 @@ from consistruct.learning.models.features.feature_maps import (
     median_bandwidth,
 )
 from consistruct.learning.models.items.learners import TrainingQueries
-from consistruct.learning.models.items.left_out import LeftOutScores
+from consistruct.learning.models.items.out_of_fold import OutOfFoldScores
 from consistruct.learning.models.items.ridge import (
     SELECTION_ITEMS,
-    JudgedFit,
+    BestFit,
     RidgeLearner,
     RidgeScores,
     some_queries,
@@ -57,7 +57,7 @@ class LandmarkRidge(RidgeLearner):
 
     def fit_and_leave_out(
         self, queries: TrainingQueries, rng: np.random.Generator
-    ) -> tuple[RidgeScores, LeftOutScores]:
+    ) -> tuple[RidgeScores, OutOfFoldScores]:
         queries = queries.toward_grades(self.grade_share)
         options, problem = self.options, queries.problem
         X = problem.items
@@ -69,24 +69,24 @@ class LandmarkRidge(RidgeLearner):
         small = 8 * X.shape[0] * len(landmarks) <= KNOWN_BYTES
         known: dict[str, TrainingQueries] = {}
 
-        def judged(name: str, width: float) -> JudgedFit:
+        def best_fit(name: str, width: float) -> BestFit:
             kernel = Kernel(name, width, options.degree, options.coef0)  # type: ignore[arg-type]
             features = NystroemFeatures(kernel, landmarks, scaling)
             if not small:
-                return self._judged(queries, features, chosen)
+                return self._best_fit(queries, features, chosen)
             if name not in known:
                 items = distances(name, scaling(X), features.landmarks)
                 known[name] = replace(queries, problem=replace(problem, items=items))
-            found = self._judged(known[name], _OfDistances(features), chosen)
+            found = self._best_fit(known[name], _OfDistances(features), chosen)
             found.fitted.feature_map = features
             return found
 
-        found: dict[tuple[str, float], JudgedFit] = {}
+        found: dict[tuple[str, float], BestFit] = {}
         best: tuple[str, float] | None = None
 
         def improves(name: str, width: float) -> bool:
             nonlocal best
-            found[name, width] = new = judged(name, width)
+            found[name, width] = new = best_fit(name, width)
             if best is not None and prefer_first(found[best].risks, new.risks):
                 return False
             best = name, width
@@ -99,4 +99,4 @@ class LandmarkRidge(RidgeLearner):
         name, width = best
         if options.bandwidth == "auto" and not improves(name, 2.0 * width):
             improves(name, 0.5 * width)
-        return found[best].fitted, found[best].left_out
+        return found[best].fitted, found[best].out_of_fold

@@ -2,7 +2,7 @@
 
 Targets are noisy where gains are exponential or divided by those of the best order. Grades are
 less so: c·E[Pg | x], with c of least squares, is a biased estimate of −Pū with a smaller variance.
-Where several learners are averaged it is welcome: left-out queries tell how much weight each
+Where several learners are averaged it is welcome: out-of-fold queries tell how much weight each
 deserves, and one learner of the targets themselves remains.
 """
 
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from consistruct.learning.encoding.item_targets import item_targets
-from consistruct.learning.encoding.queries import centred
+from consistruct.learning.encoding.queries import centered
 from consistruct.learning.models.items.query_ridge import QueryProblem
 from consistruct.losses.rankings.orders import RelevanceLoss
 from consistruct.protocols import FloatArray, IntArray
@@ -31,7 +31,7 @@ class TrainingQueries:
     Attributes
     ----------
     problem : QueryProblem
-        Items, centred targets −u, weights g·v.
+        Items, centered targets −u, weights g·v.
     loss : RelevanceLoss
     grades : Ragged of ints
     numbers : (n,) int array
@@ -69,7 +69,7 @@ class TrainingQueries:
     def _grade_targets(self) -> FloatArray:
         """Centered grades times the factor that brings them closest to the targets, (N,)."""
         problem = self.problem
-        grades = centred(self.grades.values.astype(np.float64), problem.offsets)
+        grades = centered(self.grades.values.astype(np.float64), problem.offsets)
         norm = float(problem.item_weight @ grades**2)
         if norm == 0.0:  # all grades are alike, and so are all targets
             return np.zeros_like(problem.targets)

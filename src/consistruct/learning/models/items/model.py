@@ -10,11 +10,14 @@ import numpy as np
 from sklearn.base import is_regressor
 from sklearn.utils.validation import check_is_fitted
 
-from consistruct._validation import check_number, is_sparse, refuse_idle
+from consistruct._validation import check_number, check_unused_params, is_sparse
 from consistruct.learning.encoding.item_targets import ItemTargets, require_item_scores
-from consistruct.learning.encoding.queries import QueryBatch, centred
-from consistruct.learning.models.base import LeftOut, TargetModel
-from consistruct.learning.models.features.feature_maps import FeatureOptions, refuse_idle_features
+from consistruct.learning.encoding.queries import QueryBatch, centered
+from consistruct.learning.models.base import OutOfFold, TargetModel
+from consistruct.learning.models.features.feature_maps import (
+    FeatureOptions,
+    check_unused_feature_params,
+)
 from consistruct.learning.models.items.boosted import BoostedLearner, item_bins
 from consistruct.learning.models.items.landmark_ridge import LANDMARKS, LandmarkRidge
 from consistruct.learning.models.items.learners import (
@@ -24,8 +27,8 @@ from consistruct.learning.models.items.learners import (
     entry,
     training_queries,
 )
-from consistruct.learning.models.items.left_out import (
-    LeftOutScores,
+from consistruct.learning.models.items.out_of_fold import (
+    OutOfFoldScores,
     cross_fit_scores,
     query_folds,
 )
@@ -65,11 +68,11 @@ class Items(TargetModel):
     model : "auto", "ridge", "trees" or a scikit-learn regressor
         "ridge": closed form on linear or kernel features, everything chosen by leaving out single
         queries; best for few queries, smooth scores and sparse features. "trees": gradient
-        boosting within queries and a forest, averaged with weights found on left-out queries; for
-        tables with thresholds and interactions, takes missing values. A regressor: fitted on the
-        item targets, one item per row. "auto": ridge, linear and with a kernel on few landmarks,
-        and trees, averaged likewise; ridge alone for sparse inputs, trees alone where values are
-        missing.
+        boosting within queries and a forest, averaged with weights found on out-of-fold queries;
+        for tables with thresholds and interactions, takes missing values. A regressor: fitted on
+        the item targets, one item per row. "auto": ridge, linear and with a kernel on few
+        landmarks, and trees, averaged likewise; ridge alone for sparse inputs, trees alone where
+        values are missing.
     features, kernel, bandwidth, degree, coef0, n_components, standardize, alpha
         Of ridge, as in `Ridge`.
     selection : "task_loss" or "surrogate"
@@ -91,8 +94,8 @@ class Items(TargetModel):
     members_ : list
         Fitted scores, averaged with `weights_`.
     portfolio_ : list of dict
-        What was tried: name, status, weight, left-out criterion (surrogate risk times the root of
-        the task loss), task loss and surrogate risk, seconds.
+        What was tried: name, status, weight, out-of-fold criterion (surrogate risk times the root
+        of the task loss), task loss and surrogate risk, seconds.
     path_ : dict of arrays
         Penalties that ridge compared, alone.
 
@@ -175,7 +178,7 @@ class Items(TargetModel):
         self.statistic_ = statistic
         self.path_: dict[str, FloatArray] = {}
         self.portfolio_: list[dict[str, Any]] = []
-        self._left_out: LeftOut | None = None
+        self._out_of_fold: OutOfFold | None = None
         queries = training_queries(X.packed_items, codes, statistic.loss, sample_weight)
         if self._is("auto") or self._is("trees"):
             self._fit_several(queries, rng)
@@ -200,7 +203,7 @@ class Items(TargetModel):
         self.members_: list[ItemScores] = found.members
         self.weights_ = found.weights
         self.portfolio_ = found.tried
-        self._remember(queries, found.left_out)
+        self._remember(queries, found.out_of_fold)
 
     def _fit_one(
         self, learner: ItemLearner, queries: TrainingQueries, rng: np.random.Generator
@@ -220,9 +223,9 @@ class Items(TargetModel):
             parts = query_folds(queries, self.cv, rng)
             self._remember(queries, cross_fit_scores(learner, queries, parts, rng, self.n_jobs)[1])
 
-    def _remember(self, queries: TrainingQueries, left: LeftOutScores) -> None:
+    def _remember(self, queries: TrainingQueries, left: OutOfFoldScores) -> None:
         offsets = queries.grades.take(left.queries).offsets
-        self._left_out = LeftOut(queries.numbers[left.queries], Ragged(-left.values, offsets))
+        self._out_of_fold = OutOfFold(queries.numbers[left.queries], Ragged(-left.values, offsets))
 
     def expected(self, X: QueryBatch) -> Ragged:
         """ū of each item less the mean of its query, packed."""
@@ -232,18 +235,18 @@ class Items(TargetModel):
             weight * member.scores(items, offsets)
             for weight, member in zip(self.weights_, self.members_, strict=True)
         )
-        return Ragged(-centred(np.asarray(scores), offsets), offsets)
+        return Ragged(-centered(np.asarray(scores), offsets), offsets)
 
-    def left_out(self) -> LeftOut:
+    def out_of_fold(self) -> OutOfFold:
         """Estimates of queries by fits that did not see them; sampled above some 8,000 items."""
         check_is_fitted(self, "members_")
-        if self._left_out is None:
-            return super().left_out()
-        return self._left_out
+        if self._out_of_fold is None:
+            return super().out_of_fold()
+        return self._out_of_fold
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
-        return {**state, "_left_out": None}  # training estimates are not part of the model
+        return {**state, "_out_of_fold": None}  # training estimates are not part of the model
 
     # --- settings ---
 
@@ -266,13 +269,13 @@ class Items(TargetModel):
         if self.time_limit is not None:
             check_number(self.time_limit, "time_limit", low=0.0)
         several_models = self._is("auto") or self._is("trees")
-        refuse_idle(self, "model='auto' or 'trees'", several_models, ("time_limit",))
+        check_unused_params(self, "model='auto' or 'trees'", several_models, ("time_limit",))
         fits_ridge = self._is("auto") or self._is("ridge")
-        refuse_idle(self, "model='auto' or 'ridge'", fits_ridge, RIDGE_SETTINGS)
+        check_unused_params(self, "model='auto' or 'ridge'", fits_ridge, RIDGE_SETTINGS)
         if fits_ridge:
-            refuse_idle_features(self)
+            check_unused_feature_params(self)
             several = isinstance(self.alpha, str) or np.size(self.alpha) > 1
-            refuse_idle(self, "several penalties to choose from", several, ("selection",))
+            check_unused_params(self, "several penalties to choose from", several, ("selection",))
 
     def _is(self, name: str) -> bool:
         return isinstance(self.model, str) and self.model == name
@@ -280,7 +283,7 @@ class Items(TargetModel):
     def _learners(
         self, queries: TrainingQueries, n_folds: int, rng: np.random.Generator
     ) -> list[ItemLearner]:
-        """What is averaged: the cheapest first."""
+        """What is averaged: the fastest first."""
         items = queries.problem.items
         if self._is("auto") and is_sparse(items):
             return [self._ridge()]

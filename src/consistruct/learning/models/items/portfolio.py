@@ -1,13 +1,13 @@
 """Several learners of item scores, compared and combined on queries that they did not see.
 
 Each learner estimates the same thing, −Pū, so that estimates can be averaged. Weights are judged by
-the left-out surrogate risk times the square root of the left-out task loss: the one is steady and
-knows little of the top of a list, the other counts and is noisy. Both are means over few queries,
-so the best weights are those of chance to a large part. Hence weights are the mean of the best ones
-of many random quarters of the queries: where a learner is clearly better, all quarters say so;
-where learners are alike, they get about equal weights. (On training parts of rankings the best
-weights of all queries, non-negative least squares, uniform weights, and the task loss alone were no
-better.)
+the out-of-fold surrogate risk times the square root of the out-of-fold task loss: the one is steady
+and knows little of the top of a list, the other counts and is noisy. Both are means over few
+queries, so the best weights are those of chance to a large part. Hence weights are the mean of the
+best ones of many random quarters of the queries: where a learner is clearly better, all quarters
+say so; where learners are alike, they get about equal weights. (On training parts of rankings the
+best weights of all queries, non-negative least squares, uniform weights, and the task loss alone
+were no better.)
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from consistruct.learning.models.items.learners import (
     TrainingQueries,
     entry,
 )
-from consistruct.learning.models.items.left_out import (
+from consistruct.learning.models.items.out_of_fold import (
     Fold,
-    LeftOutScores,
+    OutOfFoldScores,
     cross_fit_scores,
     risks,
 )
@@ -48,13 +48,13 @@ LEAST_WEIGHT = 0.02  # less is not worth the time of predicting
 
 @dataclass(frozen=True, eq=False)
 class Portfolio:
-    """Attributes: `members` and their `weights`; `left_out` scores of the combination; `tried`, an
-    entry for each learner.
+    """Attributes: `members` and their `weights`; `out_of_fold` scores of the combination; `tried`,
+    an entry for each learner.
     """
 
     members: list[ItemScores]
     weights: FloatArray
-    left_out: LeftOutScores
+    out_of_fold: OutOfFoldScores
     tried: list[dict[str, Any]]
 
 
@@ -62,7 +62,7 @@ class Portfolio:
 class _Candidate:
     name: str
     fitted: list[ItemScores]  # averaged
-    left_out: LeftOutScores
+    out_of_fold: OutOfFoldScores
     seconds: float
 
 
@@ -76,7 +76,7 @@ def fit_portfolio(
     n_jobs: int | None,
     rng: np.random.Generator,
 ) -> Portfolio:
-    """Fits and left-out scores of each learner, and their weights.
+    """Fits and out-of-fold scores of each learner, and their weights.
 
     `exact`: the folds are our own. Then ridge leaves out query by query in their place, and fits on
     folds are averaged; with folds of the user's each learner is fitted again on all queries.
@@ -90,13 +90,13 @@ def fit_portfolio(
             late.append(learner.name)
             continue
         before = monotonic()
-        fitted, left_out = _fit(learner, queries, parts, exact, rng, n_jobs)
-        candidates.append(_Candidate(learner.name, fitted, left_out, monotonic() - before))
-    common = candidates[0].left_out.queries
+        fitted, out_of_fold = _fit(learner, queries, parts, exact, rng, n_jobs)
+        candidates.append(_Candidate(learner.name, fitted, out_of_fold, monotonic() - before))
+    common = candidates[0].out_of_fold.queries
     for candidate in candidates[1:]:
-        common = np.intersect1d(common, candidate.left_out.queries)
+        common = np.intersect1d(common, candidate.out_of_fold.queries)
     left = queries.take(common)
-    columns = np.array([c.left_out.take(common, queries).values for c in candidates])
+    columns = np.array([c.out_of_fold.take(common, queries).values for c in candidates])
     weights, criterion = resampled_weights(columns, left, rng)
     tried = []
     for place, candidate in enumerate(candidates):
@@ -119,7 +119,7 @@ def fit_portfolio(
     return Portfolio(
         [model for fitted, _ in kept for model in fitted],
         np.array([weight / len(fitted) for fitted, weight in kept for _ in fitted]),
-        LeftOutScores(common, weights @ columns),
+        OutOfFoldScores(common, weights @ columns),
         tried,
     )
 
@@ -157,21 +157,21 @@ def _fit(
     exact: bool,
     rng: np.random.Generator,
     n_jobs: int | None,
-) -> tuple[list[ItemScores], LeftOutScores]:
+) -> tuple[list[ItemScores], OutOfFoldScores]:
     """Fits that are averaged, and scores of queries that they did not see."""
     if isinstance(learner, RidgeLearner) and exact:
-        ridge, left_out = learner.fit_and_leave_out(queries, rng)
-        return [ridge], left_out
-    fitted, left_out = cross_fit_scores(learner, queries, parts, rng, n_jobs)
+        ridge, out_of_fold = learner.fit_and_leave_out(queries, rng)
+        return [ridge], out_of_fold
+    fitted, out_of_fold = cross_fit_scores(learner, queries, parts, rng, n_jobs)
     if not exact:
         stage = getattr(fitted[0], "stage", None)
         again: Any = learner.fit(queries, rng)
         fitted = [again if stage is None else again.at(stage)]
-    return fitted, left_out
+    return fitted, out_of_fold
 
 
 def resampled_weights(
-    columns: FloatArray,  # (k, N), centred scores of the left-out queries by each learner
+    columns: FloatArray,  # (k, N), centered scores of the out-of-fold queries by each learner
     left: TrainingQueries,
     rng: np.random.Generator,
 ) -> tuple[FloatArray, FloatArray]:

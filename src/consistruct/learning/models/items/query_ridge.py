@@ -1,10 +1,10 @@
 """Ridge regression within queries, for every penalty, with exact leave-one-query-out.
 
-The problem, with weights v_q of queries, item features φ_i and centred item targets y_i:
+The problem, with weights v_q of queries, item features φ_i and centered item targets y_i:
 
     min_w  (1/N) Σ_q v_q ‖P_q(y_q − Φ_q w)‖² + α ‖w‖²,      N = Σ_q v_q n_q,
 
-P_q centring the items of query q: no intercept is needed, nor one per query. With rows
+P_q centering the items of query q: no intercept is needed, nor one per query. With rows
 z_i = √v_q (φ_i − φ̄_q) in the eigenbasis of Σ_i z_i z_iᵀ = diag(s) and t_i = √v_q y_i, leaving out
 a whole query with rows Z (n_q, p) gives, by the Woodbury identity,
 
@@ -32,11 +32,11 @@ from consistruct.losses.rankings.orders import RelevanceLoss, rows_at
 from consistruct.protocols import FloatArray, IntArray
 from consistruct.structures import Ragged
 
-__all__ = ["QueryProblem", "QueryRidge", "leave_one_query_out", "left_out_scores"]
+__all__ = ["QueryProblem", "QueryRidge", "leave_one_query_out", "out_of_fold_scores"]
 
 CHUNK_BYTES = 32 * 2**20
-DECADES = (-9.0, 1.0)  # penalties tried, times the mean squared norm of the centred features
-LEVERAGE_LIMIT = 1.0 - 1e-10  # a query that is interpolated exactly has no left-out residual
+DECADES = (-9.0, 1.0)  # penalties tried, times the mean squared norm of the centered features
+LEVERAGE_LIMIT = 1.0 - 1e-10  # a query that is interpolated exactly has no out-of-fold residual
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +47,7 @@ class QueryProblem:
     ----------
     items : (N, d) array or CSR, query after query
     offsets : (n + 1,) int array
-    targets : (N,) array, centred in each query
+    targets : (N,) array, centered in each query
     weight : (n,) array, positive
     """
 
@@ -119,7 +119,7 @@ class QueryRidge:
             part = slice(problem.offsets[start], problem.offsets[stop])
             offsets = problem.offsets[start : stop + 1] - problem.offsets[start]
             weight = problem.weight[start:stop]
-            chunk = _centred(features.transform(problem.items[part]), offsets, weight)
+            chunk = _centered(features.transform(problem.items[part]), offsets, weight)
             second += chunk.products()
             root = np.sqrt(np.repeat(weight, np.diff(offsets)))
             cross += chunk.times(root * problem.targets[part])
@@ -139,11 +139,11 @@ class QueryRidge:
         kernel = columns if exact_kernel else to_dense(columns @ columns.T)
         root = np.sqrt(problem.item_weight)
         # P and the weights commute: both are constant on queries
-        centred = _centre_rows(np.array(kernel, dtype=np.float64), problem.offsets)
-        centred = _centre_rows(np.ascontiguousarray(centred.T), problem.offsets)
-        centred *= root[:, None] * root
+        centered = _center_rows(np.array(kernel, dtype=np.float64), problem.offsets)
+        centered = _center_rows(np.ascontiguousarray(centered.T), problem.offsets)
+        centered *= root[:, None] * root
         noise = len(root) * float(np.finfo(np.float64).eps) * float(root**2 @ np.diag(kernel))
-        values, vectors = symmetric_eigen(centred)
+        values, vectors = symmetric_eigen(centered)
         positive = values > noise
         self.eigenvalues, self._vectors = values[positive], vectors[:, positive]
         coordinates = self._vectors * np.sqrt(self.eigenvalues)
@@ -166,7 +166,7 @@ class QueryRidge:
         if not self._dual:
             return self._vectors @ self.shrunk(alpha)
         inner = self._vectors @ (self.shrunk(alpha) / np.sqrt(self.eigenvalues))
-        expansion = _centre_rows((self._root * inner)[:, None], self._offsets)[:, 0]
+        expansion = _center_rows((self._root * inner)[:, None], self._offsets)[:, 0]
         if self._columns is None:
             return expansion
         return np.asarray(self._columns.T @ expansion).ravel()
@@ -191,11 +191,11 @@ def leave_one_query_out(
     for chosen, z, t in _batches(ridge, problem):
         codes = rows_at(grades, chosen)
         member = loss if loss.n is not None else loss.at(codes.shape[1])
-        left_out = np.array([_left_out(ridge, z, t, float(alpha)) for alpha in alphas])
-        orders = np.argsort(-left_out, axis=2, kind="stable").reshape(-1, codes.shape[1])
+        out_of_fold = np.array([_out_of_fold(ridge, z, t, float(alpha)) for alpha in alphas])
+        orders = np.argsort(-out_of_fold, axis=2, kind="stable").reshape(-1, codes.shape[1])
         lost = member(orders, np.tile(codes, (len(alphas), 1)))  # of all penalties in one call
         task[:, chosen] = lost.reshape(len(alphas), len(chosen))
-        risk[:, chosen] = 0.5 * ((left_out - t) ** 2).sum(axis=2)
+        risk[:, chosen] = 0.5 * ((out_of_fold - t) ** 2).sum(axis=2)
     null = 0.5 * float((problem.scaled_targets**2).sum()) / n
     return PathScores(
         alphas,
@@ -207,16 +207,16 @@ def leave_one_query_out(
     )
 
 
-def left_out_scores(
+def out_of_fold_scores(
     ridge: QueryRidge,
     problem: QueryProblem,  # of the kept queries only
     alpha: float,
 ) -> Ragged:
-    """θ of the items of the kept queries, centred, each query by the fit without it."""
+    """θ of the items of the kept queries, centered, each query by the fit without it."""
     values = np.empty(len(problem.targets))
     for chosen, z, t in _batches(ridge, problem):
         places = problem.offsets[chosen][:, None] + np.arange(t.shape[1])
-        values[places] = _left_out(ridge, z, t, alpha) / np.sqrt(problem.weight[chosen])[:, None]
+        values[places] = _out_of_fold(ridge, z, t, alpha) / np.sqrt(problem.weight[chosen])[:, None]
     return Ragged(values, problem.offsets)
 
 
@@ -234,7 +234,7 @@ def _batches(
             yield chosen, ridge.rows[places], targets[places]
 
 
-def _left_out(ridge: QueryRidge, z: FloatArray, t: FloatArray, alpha: float) -> FloatArray:
+def _out_of_fold(ridge: QueryRidge, z: FloatArray, t: FloatArray, alpha: float) -> FloatArray:
     """√v θ̂ of each query from the fit without it, (b, length)."""
     inverse = ridge.inverse(alpha)
     residual = t - z @ (inverse * ridge.moments)
@@ -250,11 +250,11 @@ def _left_out(ridge: QueryRidge, z: FloatArray, t: FloatArray, alpha: float) -> 
     return np.asarray(t - np.linalg.solve(unit - hat, residual[..., None])[..., 0])
 
 
-class _CentredDense:
+class _CenteredDense:
     def __init__(self, features: FloatArray, offsets: IntArray, weight: FloatArray) -> None:
         root = np.sqrt(np.repeat(weight, np.diff(offsets)))
         self._offsets = offsets
-        self._rows = _centre_rows(np.array(features, dtype=np.float64), offsets) * root[:, None]
+        self._rows = _center_rows(np.array(features, dtype=np.float64), offsets) * root[:, None]
 
     def products(self) -> FloatArray:
         return np.asarray(self._rows.T @ self._rows)
@@ -266,7 +266,7 @@ class _CentredDense:
         return self._rows[rows_of(self._offsets, queries)]
 
 
-class _CentredSparse:
+class _CenteredSparse:
     """z = √v (φ − φ̄) is not sparse, but zᵀz = Σ v φφᵀ − Σ_q v_q n_q φ̄φ̄ᵀ needs sparse rows only."""
 
     def __init__(self, features: Any, offsets: IntArray, weight: FloatArray) -> None:
@@ -287,7 +287,7 @@ class _CentredSparse:
 
     def times(self, values: FloatArray) -> FloatArray:
         root = np.sqrt(np.repeat(self._weight, np.diff(self._offsets)))
-        return np.asarray(self._features.T @ (root * values))  # the values are centred
+        return np.asarray(self._features.T @ (root * values))  # the values are centered
 
     def rows(self, queries: IntArray) -> FloatArray:
         lengths = np.diff(self._offsets)[queries]
@@ -296,15 +296,15 @@ class _CentredSparse:
         return np.asarray(rows * np.sqrt(np.repeat(self._weight[queries], lengths))[:, None])
 
 
-def _centred(
+def _centered(
     features: Any, offsets: IntArray, weight: FloatArray
-) -> _CentredDense | _CentredSparse:
+) -> _CenteredDense | _CenteredSparse:
     if is_sparse(features):
-        return _CentredSparse(features, offsets, weight)
-    return _CentredDense(features, offsets, weight)
+        return _CenteredSparse(features, offsets, weight)
+    return _CenteredDense(features, offsets, weight)
 
 
-def _centre_rows(rows: FloatArray, offsets: IntArray) -> FloatArray:
+def _center_rows(rows: FloatArray, offsets: IntArray) -> FloatArray:
     """Minus the mean over the items of each query, in place."""
     rows -= np.repeat(query_means(rows, offsets), np.diff(offsets), axis=0)
     return rows

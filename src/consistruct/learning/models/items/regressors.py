@@ -1,6 +1,6 @@
 """Scores of items by any scikit-learn regressor: forests, or a user's own.
 
-Each item is a row, its centred target −Pu what is regressed, its weight that of its query.
+Each item is a row, its centered target −Pu what is regressed, its weight that of its query.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class RegressorLearner(ItemLearner):
 
 
 def forest(n_items: int, n_columns: int, n_folds: int) -> RegressorLearner:
-    """Extremely randomised trees, about 120 over all folds, each of 10,000 items at most."""
+    """Extremely randomized trees, about 120 over all folds, each of 10,000 items at most."""
     many = n_items > 2 * TREE_ITEMS
     return RegressorLearner(
         ExtraTreesRegressor(

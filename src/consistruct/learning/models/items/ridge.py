@@ -32,18 +32,18 @@ from consistruct.learning.models.features.feature_maps import (
     transformer_features,
 )
 from consistruct.learning.models.items.learners import ItemLearner, ItemScores, TrainingQueries
-from consistruct.learning.models.items.left_out import LeftOutScores
+from consistruct.learning.models.items.out_of_fold import OutOfFoldScores
 from consistruct.learning.models.items.query_ridge import (
     QueryProblem,
     QueryRidge,
     leave_one_query_out,
-    left_out_scores,
+    out_of_fold_scores,
 )
 from consistruct.losses.rankings.orders import RelevanceLoss
 from consistruct.protocols import FloatArray, IntArray
 from consistruct.structures import Ragged
 
-__all__ = ["JudgedFit", "RidgeLearner", "RidgeScores", "some_queries"]
+__all__ = ["BestFit", "RidgeLearner", "RidgeScores", "some_queries"]
 
 logger = logging.getLogger(__name__)
 
@@ -81,13 +81,13 @@ class RidgeScores(ItemScores):
 
 
 @dataclass(frozen=True, eq=False)
-class JudgedFit:
-    """Attributes: the `fitted` scores; `left_out`, of (some of) the queries by the fit without
+class BestFit:
+    """Attributes: the `fitted` scores; `out_of_fold`, of (some of) the queries by the fit without
     each, exactly; their `risks`.
     """
 
     fitted: RidgeScores
-    left_out: LeftOutScores
+    out_of_fold: OutOfFoldScores
     risks: Risks
 
 
@@ -116,18 +116,18 @@ class RidgeLearner(ItemLearner):
 
     def fit_and_leave_out(
         self, queries: TrainingQueries, rng: np.random.Generator
-    ) -> tuple[RidgeScores, LeftOutScores]:
+    ) -> tuple[RidgeScores, OutOfFoldScores]:
         """The fit, and scores of (some of) the queries by the fit without each, exactly."""
         queries = queries.toward_grades(self.grade_share)
         problem = queries.problem
         features = choose_item_features(self.options, problem, queries.loss, queries.grades, rng)
         chosen = some_queries(problem.offsets, SELECTION_ITEMS, rng)
-        found = self._judged(queries, features, chosen)
-        return found.fitted, found.left_out
+        found = self._best_fit(queries, features, chosen)
+        return found.fitted, found.out_of_fold
 
-    def _judged(
+    def _best_fit(
         self, queries: TrainingQueries, features: FeatureMap, chosen: IntArray
-    ) -> JudgedFit:
+    ) -> BestFit:
         """The fit on the features with the best penalty by the chosen queries, left out."""
         alphas = check_alpha(self.alpha)
         problem = queries.problem
@@ -148,9 +148,9 @@ class RidgeLearner(ItemLearner):
             compared.task_loss[best],
         )
         path = {} if isinstance(alphas, float) else compared.as_dict()
-        return JudgedFit(
+        return BestFit(
             RidgeScores(features, ridge.weights(alpha), alpha, path),
-            LeftOutScores(chosen, left_out_scores(ridge, part, alpha).values),
+            OutOfFoldScores(chosen, out_of_fold_scores(ridge, part, alpha).values),
             (
                 float(compared.task_loss[best]),
                 float(compared.surrogate_risk[best]),

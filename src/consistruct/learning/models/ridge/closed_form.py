@@ -9,7 +9,7 @@ import numpy as np
 
 from consistruct._members import Member
 from consistruct._validation import check_alpha, to_dense
-from consistruct.learning.models.base import LeftOut
+from consistruct.learning.models.base import OutOfFold
 from consistruct.learning.models.features.feature_maps import (
     ScoreMap,
     symmetric_eigen,
@@ -21,10 +21,10 @@ from consistruct.learning.models.ridge.penalty_search import fit_by_search, sele
 from consistruct.learning.models.ridge.selection import (
     SELECTION_ROWS,
     Choice,
-    JudgedRows,
     OutputPenalty,
     Selection,
     Spectrum,
+    ValidationRows,
 )
 from consistruct.learning.statistics import Statistic
 from consistruct.protocols import FloatArray, IntArray, LabelArray, Target
@@ -33,9 +33,9 @@ __all__ = ["ClosedForm", "DualRidge", "RidgeFit", "output_penalty"]
 
 LEAVE_ONE_OUT_ROWS = 16_384  # above, and with ROWS_PER_FEATURE, "auto" selects by GCV
 ROWS_PER_FEATURE = 32
-LEFT_OUT_ENTRIES = 2**25  # features of the rows whose left-out estimates are kept
+OUT_OF_FOLD_ENTRIES = 2**25  # features of the rows whose out-of-fold estimates are kept
 DOUBLE = float(np.finfo(np.float64).eps)
-EIGEN_ROWS = 3072  # larger kernel matrices are factorised for few penalties instead of decomposed
+EIGEN_ROWS = 3072  # larger kernel matrices are factorized for few penalties instead of decomposed
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,22 +48,22 @@ class RidgeFit:
         One row per feature and, with an intercept, a last one for the constant.
     alpha : float
     path : dict
-        The left-out risks of every penalty that was compared.
-    left_out : LeftOut
+        The out-of-fold risks of every penalty that was compared.
+    out_of_fold : OutOfFold
         Estimates of training rows by the fit without them, at this penalty.
     """
 
     weights: FloatArray
     alpha: float
     path: dict[str, FloatArray]
-    left_out: LeftOut
+    out_of_fold: OutOfFold
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ClosedForm(Member):
     """min_W (1/N) Σ_i w_i ‖Wᵀφ_i − τ(y_i)‖² + α‖W‖² for every column of τ, exactly.
 
-    One factorisation serves all columns and all α. The smaller of the primal (features × features)
+    One factorization serves all columns and all α. The smaller of the primal (features × features)
     and the dual (examples × examples) problem is decomposed. The primal products are summed over
     chunks of rows, so memory is that of one chunk and of a features × features matrix, and inputs
     may be memory-mapped. float32 inputs on linear features are multiplied in float32 within chunks
@@ -73,10 +73,10 @@ class ClosedForm(Member):
     ----------
     selection : "auto", "task_loss", "surrogate" or "gcv"
         How one of several penalties is chosen: exact leave-one-out task loss (ties: surrogate
-        risk), leave-one-out surrogate risk, or generalised cross-validation. The first two use at
+        risk), leave-one-out surrogate risk, or generalized cross-validation. The first two use at
         most 2048 rows, drawn at random, except for kernel matrices of more than 3072 rows, where
         all rows count. "auto" is "task_loss", and "gcv" for more than 16,384 rows that are also 32
-        times as many as the features: the penalty hardly matters there, and generalised
+        times as many as the features: the penalty hardly matters there, and generalized
         cross-validation needs no rows.
     form : "auto", "primal" or "dual"
 
@@ -105,7 +105,7 @@ class ClosedForm(Member):
         sample_weight: FloatArray | None = None,
         rng: np.random.Generator,
     ) -> RidgeFit:
-        """Weights, what was compared, and estimates of left-out rows.
+        """Weights, what was compared, and estimates of out-of-fold rows.
 
         Parameters
         ----------
@@ -146,8 +146,8 @@ class ClosedForm(Member):
         selection = self._selection(problem, n, size)
         if self._few_penalties(selection, problem):
             return self._by_factors(selection, problem)
-        # many rows need no left-out estimate of each, and must not fill memory
-        room = LEFT_OUT_ENTRIES // size if n <= LEAVE_ONE_OUT_ROWS else 0
+        # many rows need no out-of-fold estimate of each, and must not fill memory
+        room = OUT_OF_FOLD_ENTRIES // size if n <= LEAVE_ONE_OUT_ROWS else 0
         kept = problem.some_rows(max(SELECTION_ROWS, room))
         chosen = selection.rows(len(kept), problem.rng)  # positions in kept
         sums, kept_rows = problem.moments(kept)
@@ -156,12 +156,12 @@ class ClosedForm(Member):
                 "the products of the features are too large for floating-point numbers; divide "
                 "the columns of X by their largest values"
             )
-        left = problem.judged(kept)
+        left = problem.validation(kept)
         if chosen is None and self._above_rounding(sums, problem):
             coef, choice, estimates = fit_from_moments(
                 sums, score_map.fit_intercept, penalty, problem.alpha, left, kept_rows
             )
-            return problem.from_moments(sums, coef, choice, LeftOut(kept, estimates))
+            return problem.from_moments(sums, coef, choice, OutOfFold(kept, estimates))
         values, vectors = symmetric_eigen(sums.second_moment)
         spectrum = Spectrum(
             np.maximum(values, 0.0),
@@ -174,11 +174,15 @@ class ClosedForm(Member):
         rows = np.asarray(kept_rows @ vectors, dtype=np.float64)
         some = slice(None) if chosen is None else chosen
         choice = selection.penalty(
-            spectrum, rows[some], problem.judged(kept[some]), sums.target_squares, sums.precision
+            spectrum,
+            rows[some],
+            problem.validation(kept[some]),
+            sums.target_squares,
+            sums.precision,
         )
         coef = penalty.back(vectors @ spectrum.shrunk(choice.alpha))
-        estimates = _left_out(spectrum, rows, left, choice.alpha)
-        return problem.from_moments(sums, coef, choice, LeftOut(kept, estimates))
+        estimates = _out_of_fold(spectrum, rows, left, choice.alpha)
+        return problem.from_moments(sums, coef, choice, OutOfFold(kept, estimates))
 
     def _few_penalties(self, selection: Selection, problem: _Problem) -> bool:
         """Whether there are so many outputs that the eigenbasis costs more than a few penalties."""
@@ -193,9 +197,13 @@ class ClosedForm(Member):
         kept = problem.some_rows(selection_rows(size, width, SELECTION_ROWS))
         sums, kept_rows = problem.moments(kept)
         coef, choice, estimates = fit_by_search(
-            sums, problem.score_map.fit_intercept, problem.judged(kept), selection, kept_rows
+            sums,
+            problem.score_map.fit_intercept,
+            problem.validation(kept),
+            selection,
+            kept_rows,
         )
-        return problem.from_moments(sums, coef, choice, LeftOut(kept, estimates))
+        return problem.from_moments(sums, coef, choice, OutOfFold(kept, estimates))
 
     def _above_rounding(self, sums: Moments, problem: _Problem) -> bool:
         """Whether every given penalty keeps the normal equations clear of rounding."""
@@ -220,7 +228,7 @@ class ClosedForm(Member):
             expansion if problem.score_map.features.expands else np.asarray(features.T @ expansion)
         )
         everyone = np.arange(len(problem.weight))
-        return problem.result(coef, intercept, choice, LeftOut(everyone, estimates))
+        return problem.result(coef, intercept, choice, OutOfFold(everyone, estimates))
 
     def _by_eigenvalues(
         self, selection: Selection, kernel: FloatArray, problem: _Problem
@@ -230,9 +238,11 @@ class ClosedForm(Member):
         some = slice(None) if chosen is None else chosen
         rows = ridge.rows
         choice = selection.penalty(
-            ridge.spectrum, rows[some], problem.judged(some), ridge.target_squares, DOUBLE
+            ridge.spectrum, rows[some], problem.validation(some), ridge.target_squares, DOUBLE
         )
-        estimates = _left_out(ridge.spectrum, rows, problem.judged(slice(None)), choice.alpha)
+        estimates = _out_of_fold(
+            ridge.spectrum, rows, problem.validation(slice(None)), choice.alpha
+        )
         expansion = ridge.expansion(choice.alpha)
         return expansion, ridge.intercept(kernel, expansion), choice, estimates
 
@@ -245,7 +255,7 @@ class ClosedForm(Member):
         if not isinstance(problem.alpha, float):
             sample = problem.some_rows(SELECTION_ROWS)
             part = problem.dual_ridge(kernel[np.ix_(sample, sample)], sample)
-            left = JudgedRows.of(problem.statistic, problem.true[sample], weight[sample])
+            left = ValidationRows.of(problem.statistic, problem.true[sample], weight[sample])
             found = selection.penalty(part.spectrum, part.rows, left, part.target_squares, DOUBLE)
             share = part.spectrum.total_weight / float(weight.sum())
             guess = found.alpha * share
@@ -259,7 +269,9 @@ class ClosedForm(Member):
             fit_intercept=problem.score_map.fit_intercept,
             largest_eigenvalue=largest_eigenvalue,
         )
-        choice, estimates = choose_by_factors(ridge, selection, guess, problem.judged(slice(None)))
+        choice, estimates = choose_by_factors(
+            ridge, selection, guess, problem.validation(slice(None))
+        )
         expansion = ridge.expansion(choice.alpha)
         return expansion, ridge.intercept(expansion), choice, estimates
 
@@ -273,7 +285,7 @@ class ClosedForm(Member):
 
 
 class DualRidge:
-    """The n × n form: K = ΦΦᵀ with the square roots of the weights on both sides, centred.
+    """The n × n form: K = ΦΦᵀ with the square roots of the weights on both sides, centered.
 
     K̃ = P W^{1/2} K W^{1/2} P with P projecting off √w (with an intercept) is decomposed as
     Q diag(s) Qᵀ; the coordinates of row i are z_i = √s ∘ Q_i / √w_i.
@@ -291,18 +303,18 @@ class DualRidge:
         self.weight = weight
         self._root = np.sqrt(weight)
         total = float(weight.sum())
-        centred = kernel * self._root[:, None] * self._root
-        # rounding is relative to the kernel before centring, which may take most of it away
-        noise = len(centred) * float(np.finfo(np.float64).eps) * float(np.trace(centred))
+        centered = kernel * self._root[:, None] * self._root
+        # rounding is relative to the kernel before centering, which may take most of it away
+        noise = len(centered) * float(np.finfo(np.float64).eps) * float(np.trace(centered))
         unit = self._root / np.sqrt(total)
         if fit_intercept:
-            image = centred @ unit
-            centred -= unit[:, None] * image
-            centred -= (image - (unit @ image) * unit)[:, None] * unit
-        values, vectors = symmetric_eigen(centred)
+            image = centered @ unit
+            centered -= unit[:, None] * image
+            centered -= (image - (unit @ image) * unit)[:, None] * unit
+        values, vectors = symmetric_eigen(centered)
         kept = values > noise
         self._values, self._vectors = values[kept], vectors[:, kept]
-        if fit_intercept:  # √w has eigenvalue 0 and mixes with its small neighbours
+        if fit_intercept:  # √w has eigenvalue 0 and mixes with its small neighbors
             self._vectors -= np.outer(unit, unit @ self._vectors)
         mean = np.zeros(target.shape[1])
         if fit_intercept:
@@ -369,9 +381,9 @@ class _Problem:
             return found.about_zero(), rows + sums.shift.astype(rows.dtype)
         return found, rows - (found.mean_feature - sums.shift).astype(rows.dtype)
 
-    def judged(self, chosen: Any) -> JudgedRows:
+    def validation(self, chosen: Any) -> ValidationRows:
         """The chosen examples, to be left out in turn."""
-        return JudgedRows.of(self.statistic, self.true, self.weight, chosen)
+        return ValidationRows.of(self.statistic, self.true, self.weight, chosen)
 
     def dual_ridge(self, kernel: FloatArray, rows: Any = slice(None)) -> DualRidge:
         """The dual problem of some rows, given their kernel matrix."""
@@ -384,30 +396,32 @@ class _Problem:
         )
 
     def from_moments(
-        self, sums: Moments, coef: FloatArray, choice: Choice, left: LeftOut
+        self, sums: Moments, coef: FloatArray, choice: Choice, left: OutOfFold
     ) -> RidgeFit:
         intercept = sums.mean_target - sums.mean_feature @ coef
         return self.result(coef, intercept, choice, left)
 
     def result(
-        self, coef: FloatArray, intercept: FloatArray, choice: Choice, left: LeftOut
+        self, coef: FloatArray, intercept: FloatArray, choice: Choice, left: OutOfFold
     ) -> RidgeFit:
         weights = np.vstack([coef, intercept]) if self.score_map.fit_intercept else coef
         return RidgeFit(weights, choice.alpha, choice.path, left)
 
 
-def _left_out(spectrum: Spectrum, rows: FloatArray, left: JudgedRows, alpha: float) -> FloatArray:
-    """Estimates of all judged rows at one penalty."""
+def _out_of_fold(
+    spectrum: Spectrum, rows: FloatArray, left: ValidationRows, alpha: float
+) -> FloatArray:
+    """Estimates of all validation rows at one penalty."""
     return spectrum.leave_one_out(rows, left.weight, left.share, left.target(slice(None)), alpha)
 
 
 def output_penalty(statistic: Statistic, regularizer: str) -> OutputPenalty:
-    """How a regulariser weighs the outputs."""
+    """How a regularizer weighs the outputs."""
     if regularizer == "gram":
         return OutputPenalty.gram(statistic.width)
     if statistic.score_space is None or statistic.open_offset:
         raise ValueError(
-            f"regularizer='weights' penalises weights in the coordinates of a score space, which "
+            f"regularizer='weights' penalizes weights in the coordinates of a score space, which "
             f"{statistic!r} does not have; use regularizer='gram'"
         )
     return OutputPenalty.weights(statistic.score_space)

@@ -1,6 +1,6 @@
 """The closed form on an accelerator: sums in chunks, one Cholesky factor per penalty.
 
-With A the centred second moment, M the penalty matrix (the identity, or K_mm of Nyström centres)
+With A the centered second moment, M the penalty matrix (the identity, or K_mm of Nyström centers)
 and λ = Nα, the weights are (A + λM + νI)⁻¹m. ν is twice the rounding noise of A: it damps the
 directions that the sums could not resolve and nothing else, so that single precision is safe
 wherever what is damped does not matter. Whether it matters is tried, not assumed: first on some
@@ -18,7 +18,7 @@ import numpy as np
 
 from consistruct._members import Member, frozen_array
 from consistruct._validation import check_alpha
-from consistruct.learning.models.base import LeftOut
+from consistruct.learning.models.base import OutOfFold
 from consistruct.learning.models.features.feature_maps import ScoreMap
 from consistruct.learning.models.ridge.closed_form import RidgeFit
 from consistruct.learning.models.ridge.device_sums import (
@@ -31,8 +31,8 @@ from consistruct.learning.models.ridge.device_sums import (
 from consistruct.learning.models.ridge.selection import (
     LEVERAGE_LIMIT,
     SELECTION_ROWS,
-    JudgedRows,
-    left_out_share,
+    ValidationRows,
+    out_of_fold_share,
     penalty_grid,
 )
 from consistruct.learning.statistics import Statistic
@@ -59,10 +59,10 @@ class DeviceClosedForm(Member):
     precision : {"auto", "double", "single"}
         Of the products. "single" is TF32 on GPUs that have it, float32 elsewhere; factors and
         solutions are float64 always. "auto" takes "single" where a trial on some rows finds the
-        same left-out task loss within its standard error and rounding takes nothing from the fit on
-        all rows, "double" otherwise and on the host.
+        same out-of-fold task loss within its standard error and rounding takes nothing from the fit
+        on all rows, "double" otherwise and on the host.
     selection : {"gcv", "surrogate", "task_loss"}
-        How one of several penalties is chosen: generalised cross-validation, or left-out rows.
+        How one of several penalties is chosen: generalized cross-validation, or out-of-fold rows.
 
     Examples
     --------
@@ -120,21 +120,21 @@ class DeviceClosedForm(Member):
         return fit, precision
 
     def _tried(self, problem: _Problem, rng: np.random.Generator) -> str:
-        """The cheaper precision that is as good, by the task loss of rows left out."""
+        """The lower precision that is as good, by the task loss of rows left out."""
         n = problem.inputs.shape[0]
         rows = np.sort(rng.choice(n, size=min(n, PILOT_ROWS), replace=False))
         part = problem.some(rows)
         kept = np.arange(min(len(rows), SELECTION_ROWS))
         losses = []
         for precision in ("double", "single"):
-            left = part.fit(kept, precision, self.selection)[0].left_out
+            left = part.fit(kept, precision, self.selection)[0].out_of_fold
             pred = problem.statistic.decode(left.expected)
             losses.append(problem.statistic.loss(pred, part.host_codes(kept)))
         gap = losses[1] - losses[0]
         error = max(float(np.std(losses[0])), float(np.std(gap))) / np.sqrt(len(gap))
         chosen = "single" if float(gap.mean()) <= error else "double"
         logger.info(
-            "closed form on %s: held-out task loss %.5g in double, %.5g in single precision "
+            "closed form on %s: out-of-fold task loss %.5g in double, %.5g in single precision "
             "(standard error %.2g): %s precision",
             self.device,
             losses[0].mean(),
@@ -185,8 +185,8 @@ class _Problem:
         if not self.score_map.fit_intercept:
             found = found.about_zero()
         alike = self.weight.strides == (0,)  # every row counts once
-        share = np.ones(len(kept)) if alike else left_out_share(self.weight)[kept]
-        left = JudgedRows(self.statistic, self.host_codes(kept), self.weight[kept], share)
+        share = np.ones(len(kept)) if alike else out_of_fold_share(self.weight)[kept]
+        left = ValidationRows(self.statistic, self.host_codes(kept), self.weight[kept], share)
         path = _Path(found, features.penalty(), self.score_map.fit_intercept, left)
         alpha, compared = path.choose(self.alpha, criterion)
         coef, estimates = path.solution(alpha)
@@ -195,14 +195,14 @@ class _Problem:
         intercept = sums.mean_target.cpu().numpy() - sums.mean_feature.cpu().numpy() @ coef
         weights = np.vstack([coef, intercept]) if self.score_map.fit_intercept else coef
         lost = 0.0 if precision == "double" else path.lost_to_damping(alpha)
-        return RidgeFit(weights, alpha, compared, LeftOut(kept, estimates)), lost
+        return RidgeFit(weights, alpha, compared, OutOfFold(kept, estimates)), lost
 
 
 class _Path:
     """Solutions for any penalty from the sums, each by one Cholesky factor on the device."""
 
     def __init__(
-        self, found: DevicePass, penalty: Any, fit_intercept: bool, left: JudgedRows
+        self, found: DevicePass, penalty: Any, fit_intercept: bool, left: ValidationRows
     ) -> None:
         import torch
 
@@ -212,12 +212,12 @@ class _Path:
         self.size = sums.second_moment.shape[0]
         diagonal = sums.second_moment.diagonal()
         self.trace = float(diagonal.sum())
-        # rounding of the sums, and of the factorisation itself
+        # rounding of the sums, and of the factorization itself
         self.floor = 2.0 * found.noise + 10.0 * DOUBLE * self.trace
         y = torch.as_tensor(left.target(slice(None))).to(sums.cross_moment)
         self.target = y - sums.mean_target
 
-    def _penalised(self, alpha: float) -> Any:
+    def _penalized(self, alpha: float) -> Any:
         """λM + νI, (m, m)."""
         strength = self.sums.total_weight * alpha
         if self.penalty is None:
@@ -231,7 +231,7 @@ class _Path:
     def _factor(self, alpha: float) -> Any:
         import torch
 
-        whole = self._penalised(alpha)
+        whole = self._penalized(alpha)
         whole += self.sums.second_moment
         factor, failed = torch.linalg.cholesky_ex(whole)
         if int(failed):
@@ -265,7 +265,7 @@ class _Path:
         tried = np.unique(np.linspace(0, len(grid) - 1, min(FEW, len(grid))).round().astype(int))
         for position in tried:
             score(int(position))
-        while True:  # neighbours of the best until it is the best of them; ties: more penalty
+        while True:  # neighbors of the best until it is the best of them; ties: more penalty
             best = min(scores, key=lambda p: (scores[p], -p))
             around = [p for p in (best - 1, best + 1) if 0 <= p < len(grid) and p not in scores]
             if not around:
@@ -295,7 +295,7 @@ class _Path:
         spread = (z * (sums.second_moment @ z)).sum()
         remaining = sums.target_squares - 2.0 * float(fitted) + float(spread)
         # df = tr (A + P)⁻¹A = m − tr (A + P)⁻¹P with P = CCᵀ
-        root = torch.linalg.cholesky_ex(self._penalised(alpha))[0]
+        root = torch.linalg.cholesky_ex(self._penalized(alpha))[0]
         freedom = self.size - float(
             torch.linalg.solve_triangular(factor, root, upper=False).square().sum()
         )
@@ -313,7 +313,7 @@ class _Path:
         return lost / explained if explained > 0 else 0.0
 
     def solution(self, alpha: float) -> tuple[Any, FloatArray]:
-        """Weights of the features, (m, width), and exact left-out estimates of the kept rows."""
+        """Weights of the features, (m, width), and exact out-of-fold estimates of the kept rows."""
         import torch
 
         factor, sums = self._factor(alpha), self.sums

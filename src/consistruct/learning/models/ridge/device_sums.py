@@ -6,10 +6,10 @@ K_mm, is the same as whitening every row, which would double the work. Products 
 what they add to: blocks of columns below the diagonal only.
 
 Single precision is TF32 on GPUs that have it: factors with ten bits behind the point, which the
-hardware cuts off. Cutting would pull every sum towards zero, so features are rounded to these ten
+hardware cuts off. Cutting would pull every sum toward zero, so features are rounded to these ten
 bits first. Products of what is left are exact, the sums are those of slightly other features, and
 only the float32 additions within a product err. Tensor cores cut these off as well, so sums of
-positive numbers drift: features are centred first, products are short, and what remains is
+positive numbers drift: features are centered first, products are short, and what remains is
 measured.
 """
 
@@ -24,7 +24,7 @@ import numpy as np
 
 from consistruct._validation import is_sparse, to_dense
 from consistruct.exceptions import CapabilityError
-from consistruct.learning.models.features.approximations import KernelCentres, RandomFeatures
+from consistruct.learning.models.features.approximations import KernelCenters, RandomFeatures
 from consistruct.learning.models.features.feature_maps import FeatureMap, LinearFeatures
 from consistruct.learning.models.ridge.moments import Moments
 from consistruct.learning.statistics import Statistic
@@ -55,7 +55,7 @@ class DeviceFeatures:
             return None if array is None else torch.as_tensor(np.array(array)).to(device, dtype)
 
         self.map = features
-        if not isinstance(features, LinearFeatures | KernelCentres | RandomFeatures):
+        if not isinstance(features, LinearFeatures | KernelCenters | RandomFeatures):
             raise CapabilityError(
                 features,
                 "features on the device",
@@ -63,8 +63,8 @@ class DeviceFeatures:
                 "use features='linear', 'nystroem' or 'random', or omit device",
             )
         self.shift, self.scale = tensor(features.scaling.shift), tensor(features.scaling.scale)
-        if isinstance(features, KernelCentres):
-            self.centres = tensor(features.landmarks)
+        if isinstance(features, KernelCenters):
+            self.centers = tensor(features.landmarks)
         if isinstance(features, RandomFeatures):
             self.frequencies, self.phases = tensor(features.frequencies), tensor(features.phases)
 
@@ -81,13 +81,13 @@ class DeviceFeatures:
         if isinstance(self.map, RandomFeatures):
             angles = torch.addmm(self.phases, x, self.frequencies)
             return angles.cos_().mul_((2.0 / self.n_outputs) ** 0.5)
-        return self.kernel(x, self.centres)
+        return self.kernel(x, self.centers)
 
     def kernel(self, x: Tensor, z: Tensor) -> Tensor:
         """k(x_i, z_j), (n, m), with few passes over it."""
         import torch
 
-        assert isinstance(self.map, KernelCentres)
+        assert isinstance(self.map, KernelCenters)
         kernel = self.map.kernel
         h = kernel.bandwidth
         if kernel.name == "poly":
@@ -107,10 +107,10 @@ class DeviceFeatures:
         """K_mm in float64, which makes the penalty the norm of the functions; None: ‖w‖²."""
         import torch
 
-        if not isinstance(self.map, KernelCentres):
+        if not isinstance(self.map, KernelCenters):
             return None
         exact = DeviceFeatures(self.map, self.device, torch.float64)
-        return exact.kernel(exact.centres, exact.centres)
+        return exact.kernel(exact.centers, exact.centers)
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,7 +195,7 @@ def accumulate_on(
             cross += (phi.T @ weighted).double()
         if uniform:
             feature_sum += phi.sum(0, dtype=torch.float64) * w[0].double()
-        else:  # in float64: the centring must not add errors that the products do not have
+        else:  # in float64: the centering must not add errors that the products do not have
             feature_sum += scaled.double().T @ root[:, 0].double()
             mass += root.double().square().sum()
         target_sum += weighted.double().sum(0)
@@ -206,7 +206,7 @@ def accumulate_on(
     factor = float(weight[0]) if uniform else 1.0
     if uniform and factor != 1.0:
         second *= factor
-    # float64 rounds too, relative to the sums before they are centred
+    # float64 rounds too, relative to the sums before they are centered
     noise = factor * noise + torch.finfo(torch.float64).eps * float(second.diagonal().sum())
     total = n * factor if uniform else float(mass)  # of the weights as they were used
     gap, mean_target = feature_sum / total, target_sum / total

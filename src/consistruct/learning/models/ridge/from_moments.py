@@ -17,9 +17,9 @@ from consistruct.learning.models.ridge.gcv_path import TridiagonalPath
 from consistruct.learning.models.ridge.moments import Moments
 from consistruct.learning.models.ridge.selection import (
     Choice,
-    JudgedRows,
     OutputPenalty,
     PathScores,
+    ValidationRows,
     score_path,
 )
 from consistruct.learning.statistics import Statistic
@@ -44,12 +44,12 @@ class Examined:
 
 @dataclass(frozen=True, eq=False)
 class MomentsFit:
-    """What the moments gave: weights (m, width), intercept (width,), the penalty, left-out rows."""
+    """Weights (m, width), intercept (width,), penalty and out-of-fold rows of the moments."""
 
     coef: FloatArray
     intercept: FloatArray
     choice: Choice
-    left_out: FloatArray | None
+    out_of_fold: FloatArray | None
 
 
 def standardized(moments: Moments) -> tuple[Moments, Scaling]:
@@ -61,8 +61,8 @@ def standardized(moments: Moments) -> tuple[Moments, Scaling]:
     scale[scale <= CONSTANT * np.abs(moments.mean_feature)] = 1.0
     scale[scale == 0.0] = 1.0
     shift = moments.mean_feature
-    centred = dataclasses.replace(moments, mean_feature=np.zeros_like(shift))
-    return centred.mapped(1.0 / scale), Scaling(shift, scale)
+    centered = dataclasses.replace(moments, mean_feature=np.zeros_like(shift))
+    return centered.mapped(1.0 / scale), Scaling(shift, scale)
 
 
 def solve_moments(
@@ -78,7 +78,7 @@ def solve_moments(
 ) -> MomentsFit:
     """Weights for one penalty, or for the best of several.
 
-    Of several, that of least task loss on `held_out` where it is given, else of least generalised
+    Of several, that of least task loss on `held_out` where it is given, else of least generalized
     cross-validation, which needs nothing but the moments; scores that are alike go to the larger
     penalty. All of them cost one pass.
     """
@@ -108,18 +108,18 @@ def solve_moments(
             weights = [(coef, intercept(coef)) for coef in coefs]
             choice = _by_held_out(weights, features, statistic, alphas, held_out)
     coef = problem.coefficients(choice.alpha)
-    left_out = None
+    out_of_fold = None
     if sample is not None and len(sample.weight):
-        left = JudgedRows.of(statistic, sample.codes, sample.weight)
+        left = ValidationRows.of(statistic, sample.codes, sample.weight)
         rows = _dense(features.transform(sample.inputs)) - sums.mean_feature
         y = left.target(slice(None)) - sums.mean_target
         estimates = problem.leave_one_out(rows, left.weight, left.share, y, choice.alpha)
-        left_out = sums.mean_target + estimates
-    return MomentsFit(coef, intercept(coef), choice, left_out)
+        out_of_fold = sums.mean_target + estimates
+    return MomentsFit(coef, intercept(coef), choice, out_of_fold)
 
 
 def _by_gcv(problem: TridiagonalPath, alphas: FloatArray) -> Choice:
-    scores = np.array([problem.generalised_cross_validation(float(alpha)) for alpha in alphas])
+    scores = np.array([problem.generalized_cross_validation(float(alpha)) for alpha in alphas])
     good = scores <= scores.min() + GCV_SLACK * abs(scores.min())
     best = float(alphas[good].max())
     logger.info("moments: alpha %.3g of %d by GCV", best, len(scores))
@@ -133,21 +133,21 @@ def _by_held_out(
     alphas: FloatArray,
     held_out: Iterable[Examined],
 ) -> Choice:
-    """One pass over rows that took no part in the moments judges every penalty."""
+    """One pass over rows that took no part in the moments compares every penalty."""
     parts: list[tuple[float, PathScores]] = []
     for rows in held_out:
         if not len(rows.weight):
             continue
         transformed = features.transform(rows.inputs)
         estimates = [np.asarray(transformed @ coef) + constant for coef, constant in weights]
-        judged = JudgedRows.of(statistic, rows.codes, rows.weight)
+        validation = ValidationRows.of(statistic, rows.codes, rows.weight)
 
         def one_by_one(
             part: slice, _y: FloatArray, estimates: list[FloatArray] = estimates
         ) -> Iterable[FloatArray]:
             return (each[part] for each in estimates)
 
-        parts.append((float(rows.weight.sum()), score_path(one_by_one, judged, alphas)))
+        parts.append((float(rows.weight.sum()), score_path(one_by_one, validation, alphas)))
     if not parts:
         raise ValueError("held_out has no rows to choose a penalty by; omit it to use GCV")
     shares = np.array([weight for weight, _ in parts]) / sum(weight for weight, _ in parts)

@@ -1,6 +1,6 @@
-"""Generalised cross-validation of a whole path of penalties from the moments alone.
+"""Generalized cross-validation of a whole path of penalties from the moments alone.
 
-With A = Σ w φφᵀ (centred), m = Σ w φ yᵀ and λ = Nα, the solution is z = (A + λI)⁻¹m and
+With A = Σ w φφᵀ (centered), m = Σ w φ yᵀ and λ = Nα, the solution is z = (A + λI)⁻¹m and
 
     RSS = Σ w‖y‖² − ⟨m, z⟩ − λ‖z‖²,    df = tr A(A + λI)⁻¹ (+ 1 for the intercept),
     GCV = (RSS/N) / (1 − df/N)²,
@@ -22,8 +22,8 @@ from consistruct.learning.models.ridge.moments import Moments
 from consistruct.learning.models.ridge.selection import (
     LEVERAGE_LIMIT,
     Choice,
-    JudgedRows,
     OutputPenalty,
+    ValidationRows,
     least_penalty,
     penalty_grid,
 )
@@ -107,7 +107,7 @@ class TridiagonalPath:
             result[:, columns] = lapack.dpttrs(pivots, ratios, self._moments[:, columns])[0]
         return result
 
-    def generalised_cross_validation(self, alpha: float) -> float:
+    def generalized_cross_validation(self, alpha: float) -> float:
         z = self.solution(alpha)
         strengths = self.total * alpha * self.penalty.factor  # (rank,)
         explained = np.einsum("dr,dr->", self._moments, z)
@@ -126,9 +126,9 @@ class TridiagonalPath:
     def leave_one_out(
         self, rows: FloatArray, weight: FloatArray, share: FloatArray, y: FloatArray, alpha: float
     ) -> FloatArray:
-        """Estimates of y − ȳ, (n, width), for centred rows by the fit without their share."""
-        centred = self.penalty.into(y)
-        kept = np.empty_like(centred)
+        """Estimates of y − ȳ, (n, width), for centered rows by the fit without their share."""
+        centered = self.penalty.into(y)
+        kept = np.empty_like(centered)
         distinct = np.unique(self.penalty.factor)
         for start in range(0, len(rows), ROWS_AT_A_TIME):
             some = slice(start, start + ROWS_AT_A_TIME)
@@ -142,7 +142,7 @@ class TridiagonalPath:
                 part = 1.0 - np.minimum(share[some] * weight[some] * leverage, LEVERAGE_LIMIT)
                 kept[some, columns] = part[:, None]
         fitted = rows @ self._rotate(self.solution(alpha), "N")
-        return self.penalty.back(centred - (centred - fitted) / kept)
+        return self.penalty.back(centered - (centered - fitted) / kept)
 
 
 def fit_from_moments(
@@ -150,7 +150,7 @@ def fit_from_moments(
     fit_intercept: bool,
     penalty: OutputPenalty,
     alphas: float | FloatArray | None,
-    left: JudgedRows,
+    left: ValidationRows,
     kept_rows: FloatArray,  # (n, m): φ − φ̄ of the rows to be left out in turn
 ) -> tuple[FloatArray, Choice, FloatArray]:
     """Weights for one penalty, or for the best of several (None: of a grid); what was chosen.
@@ -171,7 +171,7 @@ def fit_from_moments(
         choice = Choice(alphas, {})
     else:
         alphas = problem.grid() if alphas is None else alphas
-        scores = np.array([problem.generalised_cross_validation(float(alpha)) for alpha in alphas])
+        scores = np.array([problem.generalized_cross_validation(float(alpha)) for alpha in alphas])
         best = least_penalty(alphas, scores)
         logger.info("closed form: alpha %.3g of %d by GCV", best, len(scores))
         choice = Choice(best, {"alphas": frozen_array(alphas), "gcv": scores})

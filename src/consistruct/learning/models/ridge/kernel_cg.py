@@ -3,8 +3,8 @@
     min_a  (1/N) Σ_i w_i ‖aᵀk(x_i) + b − y_i‖² + α tr(aᵀ K_mm a),   k(x)_j = k(x, z_j)
 
 The normal equations H a = Σ w (k−k̄)(y−ȳ)ᵀ have H = Σ w (k−k̄)(k−k̄)ᵀ + NαK_mm. Rows that are like
-the landmarks have H/N ≈ Tᵀ(TCTᵀ/m + αI)T with K_mm = TᵀT and C the centring of m landmarks, so that
-B = T⁻¹A⁻¹ with AᵀA = TCTᵀ/m + αI makes BᵀHB/N nearly the identity and a few steps are enough
+the landmarks have H/N ≈ Tᵀ(TCTᵀ/m + αI)T with K_mm = TᵀT and C the centering of m landmarks, so
+that B = T⁻¹A⁻¹ with AᵀA = TCTᵀ/m + αI makes BᵀHB/N nearly the identity and a few steps are enough
 (Rudi, Carratino, Rosasco 2017). A step reads the rows once, in chunks, and costs 4nmw operations
 besides the kernel; forming H would cost nm². Products are float32 for float32 inputs, the factors
 and the steps are float64.
@@ -140,14 +140,14 @@ class _Rows:
 class _Preconditioner:
     """B = T⁻¹A⁻¹ from two Cholesky factors."""
 
-    def __init__(self, gram: FloatArray, alpha: float, centred: bool) -> None:
+    def __init__(self, gram: FloatArray, alpha: float, centered: bool) -> None:
         size = len(gram)
         raised = gram.copy()
         eps = float(np.finfo(np.float64).eps)
         np.einsum("ii->i", raised)[:] += JITTER * eps * float(np.trace(gram))
         self.first = scipy.linalg.cholesky(raised)  # T, upper
         product = self.first @ self.first.T
-        if centred:
+        if centered:
             ones = self.first.sum(axis=1)
             product -= np.outer(ones, ones) / size
         product /= size

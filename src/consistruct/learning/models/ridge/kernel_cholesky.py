@@ -1,6 +1,7 @@
-"""Kernel ridge regression of thousands of examples: one Cholesky factorisation per penalty.
+"""Kernel ridge regression of thousands of examples: one Cholesky factorization per penalty.
 
-With K̃ = P W^{1/2} K W^{1/2} P as in `DualRidge`, ỹ = √w(y − ȳ) and λ = Nα, let B = (K̃ + λI)⁻¹. Then
+With K̃ = P W^{1/2} K W^{1/2} P as in `DualRidge`, ỹ = √w(y − ȳ) and λ = Nα, let B = (K̃ + λI)⁻¹.
+Then
 
     residual:  ỹ − K̃Bỹ = λ B ỹ,
     leverage:  h_i = [K̃B]_ii + w_i/N = 1 − λ B_ii + w_i/N       (w_i/N for the intercept),
@@ -24,11 +25,11 @@ from consistruct.learning.models.ridge.selection import (
     LEVERAGE_LIMIT,
     SINGLE_PRECISION_MARGIN,
     Choice,
-    JudgedRows,
     KeptPredictions,
     OutputPenalty,
     PathScores,
     Selection,
+    ValidationRows,
     penalty_grid,
 )
 from consistruct.losses.base import dense_target
@@ -59,7 +60,7 @@ class CholeskyRidge:
         largest_eigenvalue: float,
     ) -> None:
         if np.ptp(penalty.factor) > 0:
-            raise ValueError("one factorisation works only for outputs with equal penalties")
+            raise ValueError("one factorization works only for outputs with equal penalties")
         self.weight, self.fit_intercept, self.penalty = weight, fit_intercept, penalty
         self.total = float(weight.sum())
         self.largest_eigenvalue = largest_eigenvalue
@@ -68,7 +69,7 @@ class CholeskyRidge:
             kernel *= self._root[:, None]
             kernel *= self._root
         unit = self._root / np.sqrt(self.total)
-        self._image = kernel @ unit  # W^{1/2} K w / √N, before centring
+        self._image = kernel @ unit  # W^{1/2} K w / √N, before centering
         matrix = kernel.T  # in Fortran order, as LAPACK wants it; only the lower triangle is used
         if fit_intercept:
             # P K P = K − u vᵀ − v uᵀ with v = Ku − ½(uᵀKu)u
@@ -80,7 +81,7 @@ class CholeskyRidge:
         self.mean_target = np.zeros(y.shape[1])
         if fit_intercept:
             self.mean_target = weight @ y / self.total
-        self._centred = penalty.into(y - self.mean_target)  # (n, rank)
+        self._centered = penalty.into(y - self.mean_target)  # (n, rank)
 
     def _factor(self, alpha: float, *, last: bool = False) -> tuple[FloatArray, float]:
         """L with LLᵀ = K̃ + λI, and λ; the last one is of float64 and takes the matrix itself."""
@@ -115,7 +116,7 @@ class CholeskyRidge:
     ) -> tuple[FloatArray, float, float]:
         """Predictions (n, width) without the share of each row; residual squares; freedom."""
         factor, strength = self._factor(alpha)
-        weighted = self._root[:, None] * self._centred
+        weighted = self._root[:, None] * self._centered
         residual = strength * self._solve(factor, weighted)  # √w times the residuals
         trtri = lapack.strtri if factor.dtype == np.float32 else lapack.dtrtri
         inverse, _ = trtri(factor, lower=1, overwrite_c=1)
@@ -125,11 +126,11 @@ class CholeskyRidge:
         leverage = 1.0 - kept + self.fit_intercept * self.weight / self.total
         left = 1.0 - np.minimum(share * leverage, LEVERAGE_LIMIT)
         error = residual / (self._root * left)[:, None]
-        theta = self.mean_target + self.penalty.back(self._centred - error)
+        theta = self.mean_target + self.penalty.back(self._centered - error)
         freedom = len(kept) - float(kept.sum()) + self.fit_intercept
         return theta, float(np.einsum("nw,nw->", residual, residual)), freedom
 
-    def generalised_cross_validation(self, alpha: float) -> float:
+    def generalized_cross_validation(self, alpha: float) -> float:
         """N·RSS/(N − df)² of one penalty, summed over the outputs."""
         _, squares, freedom = self.leave_one_out(alpha, np.ones(len(self.weight)))
         return squares / self.total / max(1.0 - freedom / self.total, 1e-10) ** 2
@@ -137,7 +138,7 @@ class CholeskyRidge:
     def expansion(self, alpha: float) -> FloatArray:
         """Coefficients c (n, width) with θ(x) = Σ_i c_i k(x, x_i) + b; uses the matrix up."""
         factor, _ = self._factor(alpha, last=True)
-        right = self._root[:, None] * self._centred
+        right = self._root[:, None] * self._centered
         inner = self._solve(factor, right)
         if self.fit_intercept:  # they sum to zero under √w but for rounding
             unit = self._root / np.sqrt(self.total)
@@ -153,7 +154,7 @@ class CholeskyRidge:
 
 
 def choose_by_factors(
-    problem: CholeskyRidge, selection: Selection, start: float, left: JudgedRows
+    problem: CholeskyRidge, selection: Selection, start: float, left: ValidationRows
 ) -> tuple[Choice, FloatArray]:
     """The best of the given penalties, which are all tried, or of the grid around `start`.
 
@@ -168,7 +169,7 @@ def choose_by_factors(
         total, eps = problem.total, float(np.finfo(np.float64).eps)
         alphas = penalty_grid(problem.trace / total, problem.largest_eigenvalue / total, eps)
     if selection.criterion == "gcv":
-        scores = _try(alphas, start, tried_in_full, problem.generalised_cross_validation, np.argmin)
+        scores = _try(alphas, start, tried_in_full, problem.generalized_cross_validation, np.argmin)
         values = np.array(list(scores.values()))
         tried = alphas[list(scores)]
         best = float(tried[values.argmin()])
@@ -202,8 +203,8 @@ def _try(
 ) -> dict[int, Score]:
     """Scores by position in `alphas`, which is ascending unless all are tried.
 
-    From the candidate nearest to `start` the walk goes on while a neighbour of the best candidate
-    so far is untried, towards smaller penalties first.
+    From the candidate nearest to `start` the walk goes on while a neighbor of the best candidate
+    so far is untried, toward smaller penalties first.
     """
     if in_full:
         return {place: evaluate(float(alpha)) for place, alpha in enumerate(alphas)}

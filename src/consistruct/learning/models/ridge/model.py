@@ -7,10 +7,10 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from consistruct._validation import is_tensor, on_host, refuse_idle
+from consistruct._validation import check_unused_params, is_tensor, on_host
 from consistruct.exceptions import CapabilityError
-from consistruct.learning.models.base import LeftOut, TargetModel
-from consistruct.learning.models.features.approximations import KernelCentres, NystroemFeatures
+from consistruct.learning.models.base import OutOfFold, TargetModel
+from consistruct.learning.models.features.approximations import KernelCenters, NystroemFeatures
 from consistruct.learning.models.features.feature_choice import EXACT_ROWS, choose_features
 from consistruct.learning.models.features.feature_maps import (
     DEFAULT_COMPONENTS,
@@ -18,7 +18,7 @@ from consistruct.learning.models.features.feature_maps import (
     FeatureOptions,
     KernelFeatures,
     ScoreMap,
-    refuse_idle_features,
+    check_unused_feature_params,
 )
 from consistruct.learning.models.ridge.closed_form import ClosedForm
 from consistruct.learning.models.ridge.device import DeviceClosedForm, predict_on, some_rows
@@ -32,7 +32,7 @@ from consistruct.protocols import FloatArray
 
 __all__ = ["Ridge"]
 
-FACTORISATION_LIMIT = 8192  # rows of the largest matrix that "auto" decomposes
+FACTORIZATION_LIMIT = 8192  # rows of the largest matrix that "auto" decomposes
 SOLVERS = {"closed_form": ClosedForm, "cg": KernelCG, "sgd": AveragedSGD, "paper_sgd": PaperSGD}
 MOMENTS = "moments"
 CHOICE_ROWS = 2**15  # of a tensor, from which features are chosen
@@ -51,7 +51,7 @@ class Ridge(FitsMoments, TargetModel):
     ----------
     features : {"auto", "linear", "rbf", "laplace", "poly", "nystroem", "random"} or transformer
         "auto": linear for very wide inputs (over 4096 columns, 1024 if sparse), else the better of
-        the standardised inputs and a kernel, exact up to 12,288 rows (`n_components` rows if given)
+        the standardized inputs and a kernel, exact up to 12,288 rows (`n_components` rows if given)
         and by Nyström above. "rbf", "laplace" and "poly" are exact whatever the number of rows;
         "nystroem" and "random" approximate `kernel`.
     kernel : {"auto", "rbf", "laplace", "poly"}
@@ -66,13 +66,13 @@ class Ridge(FitsMoments, TargetModel):
     n_components : int, optional
         Landmarks or random features; 3072 if not given.
     standardize : "auto" or bool
-        Whether inputs are standardised first; "auto" compares both for kernels and leaves
+        Whether inputs are standardized first; "auto" compares both for kernels and leaves
         features="linear" as they are.
     alpha : "auto", float or list of float
-        Penalty, relative to the mean over the rows. Of several the best one by left-out rows.
+        Penalty, relative to the mean over the rows. Of several the best one by out-of-fold rows.
     solver : {"auto", "closed_form", "moments", "cg", "sgd", "paper_sgd"} or solver object
-        "auto": the closed form while a factorisation is affordable, averaged SGD beyond.
-        "moments": the closed form from sums that merge, with the penalty by generalised
+        "auto": the closed form while a factorization is affordable, averaged SGD beyond.
+        "moments": the closed form from sums that merge, with the penalty by generalized
         cross-validation; `partial_fit` and `fit_stream` then give the model of one fit to all rows,
         whatever their order. For linear, Nyström and random features. "cg": conjugate gradients
         for features="nystroem" with many thousand landmarks; no sums of landmarks are formed.
@@ -86,11 +86,11 @@ class Ridge(FitsMoments, TargetModel):
         Kernels that are compared at a time, one thread each.
     device : str, optional
         Solve and predict on a device of PyTorch ("cuda"): the closed form only, with a penalty
-        chosen by generalised cross-validation. X may then be a tensor, which does not leave its
+        chosen by generalized cross-validation. X may then be a tensor, which does not leave its
         device; scales, bandwidth and landmarks come from 32,768 of its rows.
     precision : {"auto", "double", "single"}
         Of the products on the device; "single" is TF32 where the GPU has it. "auto" takes it where
-        a trial on some rows finds no worse task loss (`precision_` says which it was).
+        a trial on some rows finds no worse task loss (`precision_` states which it was).
 
     Attributes
     ----------
@@ -98,7 +98,7 @@ class Ridge(FitsMoments, TargetModel):
     coef_, intercept_ : (width, n_features_out) and (width,) arrays
     alpha_ : float
     path_ : dict
-        Left-out risks of every penalty that was compared.
+        Out-of-fold risks of every penalty that was compared.
     n_iter_ : int
     moments_ : Moments
         With solver="moments": the sums of all rows so far, of the inputs for linear features.
@@ -197,7 +197,7 @@ class Ridge(FitsMoments, TargetModel):
         settings = {"alpha": self.alpha, "sample_weight": weight, "rng": rng}
         if isinstance(solver, DeviceClosedForm):
             found, self.precision_ = solver.solve(self.statistic_, score_map, X, codes, **settings)
-            self._left_out = found.left_out if groups is None else None
+            self._out_of_fold = found.out_of_fold if groups is None else None
             self._store(score_map, found.weights, found.alpha, found.path, 1)
             return self
         if isinstance(solver, KernelCG):
@@ -206,12 +206,12 @@ class Ridge(FitsMoments, TargetModel):
             fit = solver.solve(
                 self.statistic_, score_map, X, codes, regularizer=self.regularizer, **settings
             )
-            self._left_out = fit.left_out if groups is None else None
+            self._out_of_fold = fit.out_of_fold if groups is None else None
             self._store(score_map, fit.weights, fit.alpha, fit.path, 1)
             return self
         self._refuse_regularizer()
         result = solver.solve(self.statistic_, score_map, X, codes, **settings)
-        self._left_out = None
+        self._out_of_fold = None
         self._store(score_map, result.weights, result.alpha, result.path, result.n_iter)
         return self
 
@@ -228,7 +228,7 @@ class Ridge(FitsMoments, TargetModel):
             fit_intercept=self.fit_intercept, **settings,
         )  # fmt: skip
         self.coef_, self.path_ = np.ascontiguousarray(expansion.T), {}
-        self._left_out = None
+        self._out_of_fold = None
         return self
 
     def partial_fit(
@@ -265,12 +265,12 @@ class Ridge(FitsMoments, TargetModel):
         )
         run.epoch(rng)
         self.sgd_state_ = run.state
-        self._left_out = None
+        self._out_of_fold = None
         self._store(score_map, run.weights(), run.state.alpha, {}, run.state.epoch)
         return self
 
     def _own_statistic(self, statistic: Statistic, solver: Any) -> Statistic:
-        """The one asked for, unless a setting refers to the scores of the loss."""
+        """The one requested, unless a setting refers to the scores of the loss."""
         of_scores = self.regularizer == "weights" or isinstance(solver, PaperSGD)
         if self.scores is None and not of_scores:
             return statistic
@@ -279,8 +279,8 @@ class Ridge(FitsMoments, TargetModel):
     def _choose_features(
         self, X: Any, codes: Any, weight: FloatArray, solver: Any, rng: np.random.Generator
     ) -> FeatureMap:
-        refuse_idle_features(self)
-        refuse_idle(self, "device", self.device is not None, ("precision",))
+        check_unused_feature_params(self)
+        check_unused_params(self, "device", self.device is not None, ("precision",))
         if is_tensor(X):  # scales, bandwidths and landmarks from some rows, on the host
             size = min(X.shape[0], max(CHOICE_ROWS, self.n_components or 0))
             rows = np.sort(rng.choice(X.shape[0], size=size, replace=False))
@@ -341,13 +341,13 @@ class Ridge(FitsMoments, TargetModel):
             size = min(n, self.n_components or DEFAULT_COMPONENTS)
         else:
             size = min(n, n_features)
-        return "closed_form" if size <= FACTORISATION_LIMIT else "sgd"
+        return "closed_form" if size <= FACTORIZATION_LIMIT else "sgd"
 
     def _refuse_regularizer(self) -> None:
         if self.regularizer != "gram":
             raise ValueError(
                 f"regularizer={self.regularizer!r} needs solver='closed_form'; stochastic solvers "
-                f"penalise tr(WᵀḠW)"
+                f"penalize tr(WᵀḠW)"
             )
 
     def _store(
@@ -371,24 +371,24 @@ class Ridge(FitsMoments, TargetModel):
             return predict_on(self.device, self.precision_, whole, weights, X)
         return ScoreMap(self.feature_map_, fit_intercept=True).apply(weights, X)
 
-    def left_out(self) -> LeftOut:
+    def out_of_fold(self) -> OutOfFold:
         """Exact leave-one-out estimates, of all rows or of a random sample of at least 2048."""
-        if self._left_out is None:
+        if self._out_of_fold is None:
             raise CapabilityError(
                 self,
-                "left_out",
-                "held-out estimates",
+                "out_of_fold",
+                "out-of-fold estimates",
                 "only the closed form without groups has them exactly; pass cv=",
             )
-        return self._left_out
+        return self._out_of_fold
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
-        return {**state, "_left_out": None}  # training estimates are not part of the model
+        return {**state, "_out_of_fold": None}  # training estimates are not part of the model
 
 
 def _landmark_features(solver: Any) -> Any:
     """What a solver wants of landmarks: orthonormal functions, or plain values of the kernel."""
     if isinstance(solver, DeviceClosedForm):
-        return KernelCentres
+        return KernelCenters
     return KernelFeatures if isinstance(solver, KernelCG) else NystroemFeatures

@@ -282,7 +282,7 @@ class MomentSums:
         self.second = np.zeros((size, size))
         self.cross = np.zeros((size, width))
         self.feature_sum, self.target_sum = np.zeros(size), np.zeros(width)
-        self.scalars = np.zeros(4)  # Σ w, Σ w‖y‖², rows, whether a shift is settled
+        self.scalars = np.zeros(4)  # Σ w, Σ w‖y‖², rows, whether a shift is fixed
         self.shift = np.zeros(size)
         self._buffer: NDArray[Any] = np.zeros((0, size))
         self._square: NDArray[Any] = np.zeros((0, 0))
@@ -372,7 +372,7 @@ class MomentSums:
         else:  # NumPy calls syrk: half of the work
             # All products are NumPy's: SciPy brings a BLAS of its own, whose threads would wait for
             # work beside those of NumPy's (twice the time where both take turns).
-            with np.errstate(invalid="ignore", over="ignore"):  # told of the sums
+            with np.errstate(invalid="ignore", over="ignore"):  # reported for the sums
                 product = np.matmul(rows.T, rows, out=self._product(rows.dtype))
             self.second += product if factor == 1.0 else np.multiply(product, factor, out=product)
         if is_sparse(rows) or not self.single:
@@ -462,5 +462,7 @@ def dense_product(target: Target, features: Any) -> FloatArray:
     if is_sparse(target) or is_sparse(features):
         product = target.T @ features  # (width, m): a sparse target meets the features row by row
         return np.asarray(to_dense(product)).T
-    with np.errstate(invalid="ignore", over="ignore"):  # what is not finite is told of the sums
+    with np.errstate(
+        invalid="ignore", over="ignore"
+    ):  # what is not finite is reported for the sums
         return np.asarray(features.T @ target)

@@ -2,10 +2,10 @@
 
 With p features and a width of the same order or more (F_β: labels × set sizes) the eigenbasis costs
 9p³ and its products with all outputs as much again. One penalty needs far less: with A = ΦᵀWΦ and
-B = ΦᵀWY (centred), R = (A + NαI)⁻¹Φ_Sᵀ for the rows S that are left out in turn gives their fitted
+B = ΦᵀWY (centered), R = (A + NαI)⁻¹Φ_Sᵀ for the rows S that are left out in turn gives their fitted
 values RᵀB and leverages, p³/3 + 2p²|S| + 2p·width·|S| operations. The leave-one-out loss has one
 valley along the penalties, so few are tried: every fourth of the grid around its middle, further
-towards an edge that is best, then between.
+toward an edge that is best, then between.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from consistruct.learning.models.ridge.selection import (
     LEVERAGE_LIMIT,
     SINGLE_PRECISION_MARGIN,
     Choice,
-    JudgedRows,
     KeptPredictions,
     PathScores,
     Selection,
+    ValidationRows,
     penalty_grid,
 )
 from consistruct.protocols import FloatArray
@@ -47,7 +47,7 @@ def selection_rows(n_features: int, width: int, most: int) -> int:
 
 
 class FactoredRidge:
-    """The problem with its moments; one factorisation for each penalty that is asked for.
+    """The problem with its moments; one factorization for each penalty that is requested.
 
     Leave-one-out predictions of large problems, which only choose a penalty, are computed in
     float32 where the penalty is clear of its rounding.
@@ -65,7 +65,7 @@ class FactoredRidge:
         return max(self.moments.total_weight * alpha, floor or 1.0)
 
     def _moments_for(self, strength: float) -> tuple[NDArray[Any], NDArray[Any]]:
-        """A and B in the precision that this penalty asks for."""
+        """A and B in the precision that this penalty needs."""
         second, cross = self.moments.second_moment, self.moments.cross_moment
         margin = SINGLE_PRECISION_MARGIN * float(np.finfo(np.float32).eps)
         if len(second) < SINGLE_PRECISION_SIZE or strength < margin * float(np.trace(second)):
@@ -107,7 +107,7 @@ class FactoredRidge:
 def fit_by_search(
     sums: Moments,
     fit_intercept: bool,
-    left: JudgedRows,
+    left: ValidationRows,
     selection: Selection,
     kept_rows: FloatArray,  # (n, m): φ − φ̄ of the rows to be left out in turn
 ) -> tuple[FloatArray, Choice, FloatArray]:
@@ -156,14 +156,14 @@ def valley_search(value: Callable[[int], float], n: int) -> int:
     step = FIRST_STEP
     middle = (n - 1) // 2
     best = min((middle, max(middle - step, 0), min(middle + step, n - 1)), key=value)
-    while True:  # towards an edge while that is better
-        neighbours = [p for p in (best - step, best + step) if 0 <= p < n]
-        nearest = min([best, *neighbours], key=value)
+    while True:  # toward an edge while that is better
+        neighbors = [p for p in (best - step, best + step) if 0 <= p < n]
+        nearest = min([best, *neighbors], key=value)
         if nearest == best:
             break
         best = nearest
     while step > 1:
         step //= 2
-        neighbours = [p for p in (best - step, best + step) if 0 <= p < n]
-        best = min([best, *neighbours], key=value)
+        neighbors = [p for p in (best - step, best + step) if 0 <= p < n]
+        best = min([best, *neighbors], key=value)
     return best

@@ -14,7 +14,7 @@ row coordinates z_i with Σ_i w_i z_i z_iᵀ = diag(s), and moments m = Σ_i w_i
 where τ_i is the share of row i that is left out: whole weights count repetitions, one of which is
 left out, so that weighting a row and repeating it select the same penalty; else τ_i = 1.
 
-Penalties are compared by what the left-out estimates cost.
+Penalties are compared by what the out-of-fold estimates cost.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from typing import Any, Self
 import numpy as np
 
 from consistruct._members import frozen_array
-from consistruct.learning.statistics import Statistic, settled
+from consistruct.learning.statistics import Statistic, rounded_scores
 from consistruct.losses.base import dense_target
 from consistruct.protocols import FloatArray, IntArray, LabelArray
 from consistruct.structures import Structure
@@ -38,14 +38,14 @@ __all__ = [
     "SELECTION_ROWS",
     "SINGLE_PRECISION_MARGIN",
     "Choice",
-    "JudgedRows",
     "KeptPredictions",
     "OutputPenalty",
     "PathScores",
     "Selection",
     "Spectrum",
+    "ValidationRows",
     "least_penalty",
-    "left_out_share",
+    "out_of_fold_share",
     "penalty_grid",
     "relative_grid",
     "row_chunks",
@@ -64,7 +64,7 @@ SINGLE_PRECISION_MARGIN = 64.0  # float32 roundings of the matrix that a penalty
 
 
 class OutputPenalty:
-    """Which outputs are penalised how much: tr(WᵀḠW) needs nothing, ‖W‖² the eigenbasis of Ḡ.
+    """Which outputs are penalized how much: tr(WᵀḠW) needs nothing, ‖W‖² the eigenbasis of Ḡ.
 
     In the eigenbasis E of Ḡ = E diag(g) Eᵀ the risk ½(θ+u)ᵀḠ(θ+u) + (α/2)‖W‖² falls apart into
     ridge problems with penalties α/g_e; directions with g_e = 0 change no score and stay zero.
@@ -141,9 +141,9 @@ class Spectrum:
     ) -> Iterator[FloatArray]:
         """The same for one penalty after the other; products are made for many at once."""
         distinct, column = np.unique(self.penalty.factor, return_inverse=True)
-        centred = self.penalty.into(y - self.mean_target)
+        centered = self.penalty.into(y - self.mean_target)
         squares = rows**2
-        size = max(1, CHUNK_BYTES // (8 * max(centred.size, self.moments.size, 1)))
+        size = max(1, CHUNK_BYTES // (8 * max(centered.size, self.moments.size, 1)))
         for start in range(0, len(alphas), size):
             some = [float(alpha) for alpha in alphas[start : start + size]]
             inverses = [1.0 / self._denominators(alpha, distinct) for alpha in some]
@@ -152,10 +152,10 @@ class Spectrum:
             for norms, values in zip(square, fitted, strict=True):
                 leverage = weight[:, None] * (norms + self.fit_intercept / self.total_weight)
                 kept = 1.0 - np.minimum(share[:, None] * leverage, LEVERAGE_LIMIT)
-                residual = (centred - values) / kept[:, column]
-                yield self.mean_target + self.penalty.back(centred - residual)
+                residual = (centered - values) / kept[:, column]
+                yield self.mean_target + self.penalty.back(centered - residual)
 
-    def generalised_cross_validation(self, target_squares: float, alphas: FloatArray) -> FloatArray:
+    def generalized_cross_validation(self, target_squares: float, alphas: FloatArray) -> FloatArray:
         """N·RSS/(N − df)² of each penalty, summed over the outputs; needs no pass over the data."""
         values, total = self.eigenvalues[:, None], self.total_weight
         scores = np.empty(len(alphas))
@@ -197,7 +197,7 @@ class Selection:
         self,
         spectrum: Spectrum,
         rows: FloatArray,  # (n, p): z_i of the examples left out; none for "gcv"
-        left: JudgedRows,
+        left: ValidationRows,
         target_squares: float,
         precision: float,
     ) -> Choice:
@@ -208,16 +208,16 @@ class Selection:
         if alphas is None:
             alphas = relative_grid(spectrum, precision)
         if self.criterion == "gcv":
-            scores = spectrum.generalised_cross_validation(target_squares, alphas)
+            scores = spectrum.generalized_cross_validation(target_squares, alphas)
             path = {"alphas": frozen_array(alphas), "gcv": scores}
             return Choice(least_penalty(alphas, scores), path)
 
-        def left_out(part: slice, y: FloatArray) -> Iterator[FloatArray]:
+        def out_of_fold(part: slice, y: FloatArray) -> Iterator[FloatArray]:
             return spectrum.leave_one_out_path(
                 rows[part], left.weight[part], left.share[part], y, alphas
             )
 
-        found = score_path(left_out, left, alphas)
+        found = score_path(out_of_fold, left, alphas)
         best = found.best(self.criterion)
         logger.info(
             "closed form: alpha %.3g of %d, leave-one-out task loss %.4f",
@@ -231,7 +231,7 @@ class Selection:
 class KeptPredictions:
     """Leave-one-out predictions of one penalty after the other; the best ones are kept.
 
-    Recalibration needs those of the penalty that wins, and they cost a factorisation.
+    Recalibration needs those of the penalty that wins, and they cost a factorization.
     """
 
     def __init__(self, predict: Callable[[float], FloatArray]) -> None:
@@ -239,7 +239,7 @@ class KeptPredictions:
         self._least = np.inf
         self._kept: tuple[float, FloatArray] | None = None
 
-    def scores(self, alpha: float, left: JudgedRows) -> PathScores:
+    def scores(self, alpha: float, left: ValidationRows) -> PathScores:
         """Risks of one penalty over all rows."""
         theta = self._predict(alpha)
         found = score_path(lambda part, _y: [theta[part]], left, [alpha])
@@ -319,7 +319,7 @@ class PathScores:
 
 
 @dataclass(frozen=True, eq=False)
-class JudgedRows:
+class ValidationRows:
     """Examples that are left out in turn, and what their estimates are judged by.
 
     Attributes
@@ -345,7 +345,7 @@ class JudgedRows:
         chosen: IntArray | slice = slice(None),
     ) -> Self:
         """Some of the examples; all weights together say what their weights mean."""
-        return cls(statistic, true[chosen], weight[chosen], left_out_share(weight)[chosen])
+        return cls(statistic, true[chosen], weight[chosen], out_of_fold_share(weight)[chosen])
 
     def target(self, part: slice) -> FloatArray:
         """y = τ of a slice of the examples, (rows, width)."""
@@ -354,7 +354,7 @@ class JudgedRows:
 
 def score_path(
     predict: Callable[[slice, FloatArray], Iterable[FloatArray]],
-    left: JudgedRows,
+    left: ValidationRows,
     alphas: Sequence[float] | FloatArray,
 ) -> PathScores:
     """Risks of leave-one-out predictions.
@@ -373,9 +373,9 @@ def score_path(
         mean += y.sum(axis=0)
         squares += float(statistic.squared_error(y).sum())
         for position, theta in zip(range(len(alphas)), predict(part, y), strict=True):
-            theta = settled(theta, y)
+            theta = rounded_scores(theta, y)
             risk[position] += weight[part] @ statistic.squared_error(theta - y)
-            if loss.decodes_cheaply:
+            if loss.decodes_fast:
                 losses = loss(statistic.decode(theta), true[part])
             else:  # squared error stands for the task loss: no oracle is called to choose
                 losses = statistic.squared_error(theta - y)
@@ -394,7 +394,7 @@ def score_path(
     )
 
 
-def left_out_share(weight: FloatArray) -> FloatArray:
+def out_of_fold_share(weight: FloatArray) -> FloatArray:
     """Share of each row that leave-one-out leaves out.
 
     Weights that are all whole numbers count repetitions, and one of them is left out. Other
@@ -413,7 +413,7 @@ def row_chunks(n: int, width: int) -> Iterator[slice]:
 
 
 def relative_grid(spectrum: Spectrum, precision: float) -> FloatArray:
-    """Penalties in `PENALTY_DECADES` times the mean squared norm of the (centred) features.
+    """Penalties in `PENALTY_DECADES` times the mean squared norm of the (centered) features.
 
     Two per decade; those that drown in the rounding of the products (`precision`) are left out.
     """

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from consistruct.learning.models.base import LeftOut
+from consistruct.learning.models.base import OutOfFold
 from consistruct.learning.models.features.feature_maps import (
     KERNELS,
     FeatureMap,
     LinearFeatures,
-    refuse_idle_features,
+    check_unused_feature_params,
 )
 from consistruct.learning.models.ridge.closed_form import output_penalty
 from consistruct.learning.models.ridge.from_moments import Examined, solve_moments, standardized
@@ -44,8 +44,8 @@ class FitsMoments:
     alpha_: float
     path_: dict[str, FloatArray]
     n_iter_: int
-    _left_out: LeftOut | None
-    _summed: FeatureMap  # what `moments_` are sums of: inputs that are standardised afterwards
+    _out_of_fold: OutOfFold | None
+    _summed: FeatureMap  # what `moments_` are sums of: inputs that are standardized afterwards
 
     def _add_to_moments(
         self,
@@ -75,7 +75,7 @@ class FitsMoments:
     ) -> FeatureMap:
         """The features of a pass, chosen on some rows; linear ones need none.
 
-        Standardised inputs are made from the moments, after the pass.
+        Standardized inputs are made from the moments, after the pass.
         """
         if isinstance(self.features, str) and self.features in KERNELS:
             raise ValueError(
@@ -83,7 +83,7 @@ class FitsMoments:
                 f"single pass; use features='nystroem' or 'random' with kernel={self.features!r}"
             )
         if self.features == "linear":
-            refuse_idle_features(self)
+            check_unused_feature_params(self)
             return LinearFeatures(X.shape[1])
         self.statistic_ = statistic
         return self._choose_features(X, codes, weight, None, rng)
@@ -123,9 +123,9 @@ class FitsMoments:
         sample = Examined(X[some], codes[some], weight[some])
         self.fit_moments(moments, self.statistic_, features, sample=sample)
         if groups is not None:
-            self._left_out = None
-        elif self._left_out is not None:
-            self._left_out = LeftOut(some, self._left_out.expected)
+            self._out_of_fold = None
+        elif self._out_of_fold is not None:
+            self._out_of_fold = OutOfFold(some, self._out_of_fold.expected)
         return self
 
     def fit_moments(
@@ -146,7 +146,7 @@ class FitsMoments:
         features : FeatureMap
             Those of the pass.
         sample : Examined, optional
-            Rows of the pass whose left-out estimates are wanted.
+            Rows of the pass whose out-of-fold estimates are wanted.
         held_out : iterable of Examined, optional
             Rows that took no part, by whose task loss one of several penalties is chosen.
         """
@@ -168,7 +168,7 @@ class FitsMoments:
         )
         self.coef_, self.intercept_ = np.ascontiguousarray(fit.coef.T), fit.intercept
         self.alpha_, self.path_, self.n_iter_ = fit.choice.alpha, fit.choice.path, 1
-        self._left_out = None
-        if fit.left_out is not None:
-            self._left_out = LeftOut(np.arange(len(fit.left_out)), fit.left_out)
+        self._out_of_fold = None
+        if fit.out_of_fold is not None:
+            self._out_of_fold = OutOfFold(np.arange(len(fit.out_of_fold)), fit.out_of_fold)
         return self

@@ -29,10 +29,10 @@ SEARCH_EPOCHS = 8  # of the search for a penalty; the average then starts at epo
 
 @dataclass(frozen=True, eq=False, repr=False)
 class AveragedSGD(BaseSolver):
-    """Mini-batch SGD with a constant step; the answer is the average since epoch 1, 2, 4, 8, …
+    """Mini-batch SGD with a constant step; the result is the average since epoch 1, 2, 4, 8, …
 
-    It minimises (1/N) Σ w_i Φ(Wᵀφ_i, y_i) + (α/2)‖W‖² for a surrogate Φ, and for a statistic τ the
-    least squares ½‖θ − τ‖² in place of Φ (what the closed form minimises). The step is
+    It minimizes (1/N) Σ w_i Φ(Wᵀφ_i, y_i) + (α/2)‖W‖² for a surrogate Φ, and for a statistic τ the
+    least squares ½‖θ − τ‖² in place of Φ (what the closed form minimizes). The step is
     1/(2c(R²/b + λ_max)) with R² = E‖φ‖⁴/E‖φ‖², λ_max that of E φφᵀ, b the batch size and c the
     curvature in θ; it falls by √2 at every restart from epoch 4 on.
 
@@ -124,26 +124,26 @@ class AveragedSGD(BaseSolver):
         else:
             chosen = self._penalty(objective, score_map, *part, rng)
         problem = SGDRun(self, objective, score_map, *part, rng, alpha=chosen)
-        judge = None
+        validate = None
         if held_out is not None:
-            judged = whole.take(held_out)
+            validation = whole.take(held_out)
 
-            def judge(answer: Arrays) -> float:
-                theta = score_map.apply(answer["weights"], inputs[held_out])
-                return float(np.average(judged.task_losses(theta), weights=weight[held_out]))
+            def validate(averaged: Arrays) -> float:
+                theta = score_map.apply(averaged["weights"], inputs[held_out])
+                return float(np.average(validation.task_losses(theta), weights=weight[held_out]))
 
         done = run_epochs(
             problem,
             max_epochs=self.max_epochs,
             patience=self.patience,
             tol=self.tol,
-            judge=judge,
+            validate=validate,
             checkpoint=self.checkpoint,
             fingerprint=fingerprint,
             rng=rng,
         )
         return SolverResult(
-            done.answer["weights"], chosen, done.n_epochs, {"risk": np.array(done.risks)}
+            done.weights["weights"], chosen, done.n_epochs, {"risk": np.array(done.risks)}
         )
 
     def _penalty(

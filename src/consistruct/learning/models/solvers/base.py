@@ -33,7 +33,7 @@ class SolverResult:
         What was tried: arrays by name, for example the leave-one-out risks of every penalty.
     contrast : float
         c of scores θ̄ + c(θ − θ̄), which the weights already hold.
-    centre : (width,) array or None
+    center : (width,) array or None
         θ̄; None for solvers that do not know it, whose contrast is 1.
     """
 
@@ -42,7 +42,7 @@ class SolverResult:
     n_iter: int = 1
     path: dict[str, FloatArray] = field(default_factory=dict)
     contrast: float = 1.0
-    centre: FloatArray | None = None
+    center: FloatArray | None = None
 
 
 class BaseSolver(Member, ABC):
@@ -64,7 +64,7 @@ class BaseSolver(Member, ABC):
         sample_weight: FloatArray | None = None,
         rng: np.random.Generator,
     ) -> SolverResult:
-        """Minimise (1/N) Σ w_i Φ_i + (α/2)‖W‖² over the weights of the score map.
+        """Minimize (1/N) Σ w_i Φ_i + (α/2)‖W‖² over the weights of the score map.
 
         Parameters
         ----------

@@ -26,13 +26,13 @@ def best_share(
     weight: FloatArray,
     rng: np.random.Generator,
     fits: Callable[[IntArray], Callable[[float], FloatArray]],
-    judge: Callable[[FloatArray, IntArray], FloatArray],
+    losses_of: Callable[[FloatArray, IntArray], FloatArray],
 ) -> float:
     """The share c of the penalty c·E‖φ‖²/N that is best on held-out rows.
 
     N·α, the weight of the penalty against a single example, is what carries over from a part of
     the rows to all of them. ``fits(rows)`` gives a function from a share to the weights fitted on
-    these rows, ``judge(theta, rows)`` how bad the scores of rows are, one by one. Fewer than
+    these rows, ``losses_of(theta, rows)`` how bad the scores of rows are, one by one. Fewer than
     `FEWEST_ROWS` rows are not split: the share is 1.
     """
     if len(weight) < FEWEST_ROWS:
@@ -42,7 +42,7 @@ def best_share(
     fit, losses = fits(used), []
     for share in SHARES:
         theta = score_map.apply(fit(share), inputs[held_out])
-        values = judge(theta, held_out)
+        values = losses_of(theta, held_out)
         losses.append(float(np.average(values, weights=weight[held_out])))
     best = SHARES[int(np.argmin(losses))]
     logger.info("penalty: %g E‖φ‖²/N, held-out risk %.4f", best, min(losses))

@@ -74,7 +74,7 @@ class LBFGS(BaseSolver):
             decrease=check_number(self.decrease, "decrease", low=0.0),
         )
 
-    def minimise(
+    def minimize(
         self, value_and_gradient: ValueAndGradient, start: FloatArray, *, warn: bool = True
     ) -> Minimum:
         """A point without slope, from a flat array of weights; warns if `max_iter` came first."""
@@ -205,7 +205,7 @@ class LBFGS(BaseSolver):
             return value, gradient.ravel()
 
         begin = np.zeros(int(np.prod(shape))) if start is None else start
-        return self.minimise(value_and_gradient, begin, warn=warn)
+        return self.minimize(value_and_gradient, begin, warn=warn)
 
 
 def _expanded(

@@ -1,4 +1,4 @@
-"""What iterative solvers minimise: a convex function of θ for every example of a table.
+"""What iterative solvers minimize: a convex function of θ for every example of a table.
 
 A `Statistic` is fitted by least squares, ½‖θ − τ(y)‖², so that θ(x) estimates E[τ(y) | x] itself; a
 surrogate Φ(θ, y) is taken as it is.
@@ -158,7 +158,7 @@ def objective_of(objective: Any, codes: Any, *, fit_intercept: bool) -> Objectiv
     if isinstance(objective, BaseSurrogate):
         return SurrogateRisk(objective, np.asarray(codes))
     raise TypeError(
-        f"a solver minimises a Statistic (least squares) or a surrogate, "
+        f"a solver minimizes a Statistic (least squares) or a surrogate, "
         f"got {type(objective).__name__}"
     )
 

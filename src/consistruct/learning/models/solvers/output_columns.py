@@ -58,7 +58,7 @@ def _parts(statistic: Statistic) -> tuple[int, float] | None:
     """Number of parts and the sum of the columns of each; None where no sum is fixed."""
     if statistic.of_classes:
         return 1, 1.0
-    space, parts = statistic.score_space, statistic.loss.wrong_parts
+    space, parts = statistic.score_space, statistic.loss.hamming_shape
     if space is None or space.separate_states is None or parts is None or parts[0] is None:
         return None
     return parts[0], -1.0 / parts[0]

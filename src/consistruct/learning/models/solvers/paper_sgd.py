@@ -126,7 +126,7 @@ class PaperSGD(BaseSolver):
         """The averaged iterate; the constants stand in `path`.
 
         The objective is a surrogate, or the targets of a loss (`TargetValues`), which are minus
-        the minimiser of its quadratic surrogate. A penalty is refused: the ball takes its place.
+        the minimizer of its quadratic surrogate. A penalty is refused: the ball takes its place.
         """
         if single_alpha(alpha):
             raise ValueError(

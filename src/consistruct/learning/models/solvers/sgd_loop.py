@@ -1,7 +1,7 @@
 """The loop of averaged SGD, the same for tables and for chains.
 
-A problem knows how to pass over its examples once and what the averaged answer is; the loop counts
-epochs, stops, keeps the best answer on held-out examples, and writes checkpoints.
+A problem knows how to pass over its examples once and what the averaged weights are; the loop
+counts epochs, stops, keeps the best weights on held-out examples, and writes checkpoints.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class StochasticProblem(Protocol):
     def epoch(self, rng: np.random.Generator) -> float:
         """One pass over the examples in random order; the mean risk met on the way."""
 
-    def answer(self) -> Arrays:
+    def averaged(self) -> Arrays:
         """The averaged weights so far, as arrays that later epochs leave alone."""
 
     def arrays(self) -> Arrays:
@@ -41,14 +41,14 @@ class StochasticProblem(Protocol):
         """All numbers of the state, as JSON holds them."""
 
     def restore(self, arrays: Arrays, numbers: dict[str, Any]) -> None:
-        """Go back to a state that `arrays` and `numbers` told."""
+        """Go back to a state that `arrays` and `numbers` hold."""
 
 
 @dataclass(frozen=True, eq=False)
 class EpochsDone:
-    """What the loop found: the answer, how many epochs, their risks (held-out ones if judged)."""
+    """The averaged weights, how many epochs, their risks (held-out where there are)."""
 
-    answer: Arrays
+    weights: Arrays
     n_epochs: int
     risks: list[float]
 
@@ -60,7 +60,7 @@ def run_epochs(
     rng: np.random.Generator,
     patience: int | None = None,
     tol: float = 0.0,
-    judge: Callable[[Arrays], float] | None = None,
+    validate: Callable[[Arrays], float] | None = None,
     checkpoint: str | None = None,
     fingerprint: str = "",
 ) -> EpochsDone:
@@ -72,9 +72,9 @@ def run_epochs(
     patience : int, optional
         Stop when the risk improved by less than the share `tol` for so many epochs; None never
         stops early.
-    judge : function of the answer, optional
-        The risk on held-out examples; the answer with the least is kept. Without it the risk is
-        the one met on the way, and the last answer counts.
+    validate : function of the weights, optional
+        The risk on held-out examples; the weights with the least are kept. Without it the risk is
+        the one met on the way, and the last weights count.
     checkpoint : str, optional
         File that is written after each epoch and continued from if it exists.
     fingerprint : str
@@ -93,11 +93,11 @@ def run_epochs(
     while len(risks) < max_epochs and (patience is None or stale < patience):
         advance(f"epoch {len(risks) + 1}", len(risks), max_epochs)
         risk = problem.epoch(rng)
-        if judge is not None:
-            answer = problem.answer()
-            risk = judge(answer)
+        if validate is not None:
+            weights = problem.averaged()
+            risk = validate(weights)
             if best is None or risk < best_risk:
-                best = answer
+                best = weights
         progress = risk < best_risk - tol * abs(best_risk) if risks else True
         stale = 0 if progress else stale + 1
         best_risk = min(best_risk, risk)
@@ -105,7 +105,7 @@ def run_epochs(
         logger.info(
             "epoch %d: %s %.6g, %.1f s",
             len(risks),
-            "risk" if judge is None else "held-out loss",
+            "risk" if validate is None else "held-out loss",
             risk,
             time.perf_counter() - started,
         )
@@ -119,7 +119,7 @@ def run_epochs(
                 "generator": rng.bit_generator.state,
             }
             write_checkpoint(checkpoint, Checkpoint(arrays, numbers, fingerprint))
-    return EpochsDone(problem.answer() if best is None else best, len(risks), risks)
+    return EpochsDone(problem.averaged() if best is None else best, len(risks), risks)
 
 
 def _without(arrays: Arrays, prefix: str) -> Arrays:

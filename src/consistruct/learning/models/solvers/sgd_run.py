@@ -182,7 +182,7 @@ class SGDRun:
             return weights[:-1]
         return self.design.unshift(weights)
 
-    def answer(self) -> Arrays:
+    def averaged(self) -> Arrays:
         return {"weights": self.weights()}
 
     def arrays(self) -> Arrays:

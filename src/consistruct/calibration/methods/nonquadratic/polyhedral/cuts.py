@@ -43,7 +43,7 @@ from consistruct.protocols import FloatArray
 
 __all__ = ["Node", "PairSearch", "Values", "float_distribution"]
 
-GOAL = 1e-9  # relative width at which a pair is settled
+GOAL = 1e-9  # relative width at which a pair is solved
 TIE = 1e-11  # of losses of order one: differences that are rounding
 MAX_VERTICES = 1000  # of a polytope that is cut: clipping takes their third power
 CUT_BITS = 30  # of the normals of cuts that are no simple fractions
@@ -80,7 +80,7 @@ class Values:
     def add_piece(self, piece: Piece) -> None:
         self._pieces = np.vstack([self._pieces, piece.risks])
 
-    def settle(self, distribution: Distribution, value: float) -> None:
+    def attain(self, distribution: Distribution, value: float) -> None:
         """Find V_j at a vertex, unless the value so far attains it."""
         if distribution in self.points:
             return
@@ -171,7 +171,7 @@ class PairSearch:
                 self._heights(node), distributions, self.rows, np.zeros(len(self.rows))
             )
             node.relaxation, node.weights = found, found.weights
-            if found.bound >= enough or not self._settle(node, found.weights):
+            if found.bound >= enough or not self._attain(node, found.weights):
                 return found.bound
 
     def farthest(self, node: Node) -> tuple[float, FloatArray] | None:
@@ -182,19 +182,19 @@ class PairSearch:
             if found is None:
                 return None
             node.weights = found[1]
-            if not self._settle(node, found[1]):
+            if not self._attain(node, found[1]):
                 return found[0], found[1] @ distributions
 
     def _heights(self, node: Node) -> FloatArray:
         size = self.problem.size
         return np.array([float(w / (sum(x) * size)) for x, _, w in node.vertices])
 
-    def _settle(self, node: Node, weights: FloatArray) -> bool:
+    def _attain(self, node: Node, weights: FloatArray) -> bool:
         """Evaluate V_j where the weights are; whether it is larger somewhere."""
         changed = False
         for a in np.flatnonzero(weights > TIE).tolist():
             distribution, mask, w = node.vertices[a]
-            self.values.settle(distribution, float(w / (sum(distribution) * self.problem.size)))
+            self.values.attain(distribution, float(w / (sum(distribution) * self.problem.size)))
             node.vertices[a] = distribution, mask, self.values.height(distribution, w)
             changed |= (
                 float((node.vertices[a][2] - w) / (sum(distribution) * self.problem.size))
@@ -271,7 +271,7 @@ class PairSearch:
         if len(node.vertices) > MAX_VERTICES:
             return False
         weights = node.weights
-        self._settle(node, weights)
+        self._attain(node, weights)
         heights = self._heights(node)
         used = np.flatnonzero(weights > TIE).tolist()
         distributions = [node.vertices[a][0] for a in used]

@@ -159,7 +159,7 @@ class PolyhedralMethod(Method):
     def witness(self) -> Witness:
         """sup{ε : H = 0}: the largest (L_j − L_i)q with V_j(q) = V(q).
 
-        Where `LEVEL_PROGRAMS` do not settle it, the largest found and a bound on the rest.
+        Where `LEVEL_PROGRAMS` do not decide it, the largest found and a bound on the rest.
         """
         best = Witness(0.0, None, None)
         pairs = [pair for pair, limit in self._limits.items() if limit > 0]
@@ -202,6 +202,6 @@ class PolyhedralMethod(Method):
             else:
                 top = max(top, -bound)
         if top > best.level + LEVEL_TIE * self.size:
-            why = f"not settled by {LEVEL_PROGRAMS} linear programs"
+            why = f"not decided by {LEVEL_PROGRAMS} linear programs"
             return Witness(best.level, best.pair, best.distribution, top, why)
         return best

@@ -166,7 +166,7 @@ def _components(
 
 
 def _scores(problem: Problem, model: Polyhedral, j: int, piece: Piece) -> list[list[Fraction]]:
-    """Scores that predict j: rounded, and with the equations solved that complementarity says."""
+    """Scores that predict j: rounded, and with the equations solved that complementarity gives."""
     k, equations = model.k, list[Equation]()
     if problem.hinge:
         # where L(c, y) + f_c is largest in a column, or f_c = f_j, it stays so

@@ -1,6 +1,6 @@
-"""The page of licences, docs/licences.md, from the metadata of what is installed.
+"""The page of licenses, docs/licenses.md, from the metadata of what is installed.
 
-    python tools/licences.py --write
+    python tools/licenses.py --write
 
 A test compares the page with the environment that it runs in.
 """
@@ -15,13 +15,13 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from tools.dependencies import EXTRAS, closure, declared, homepage, installed, licence  # noqa: E402
+from tools.dependencies import EXTRAS, closure, declared, homepage, installed, license_of  # noqa: E402
 
-PAGE = ROOT / "docs" / "licences.md"
-HEAD = """# Licences
+PAGE = ROOT / "docs" / "licenses.md"
+HEAD = """# Licenses
 
-Made by `python tools/licences.py --write` from the metadata of the packages themselves; do not
-edit. `consistruct` is under the BSD 3-Clause licence and contains no code of other projects; HTML
+Made by `python tools/licenses.py --write` from the metadata of the packages themselves; do not
+edit. `consistruct` is under the BSD 3-Clause license and contains no code of other projects; HTML
 reports hold a copy of Plotly.js (MIT), taken from the installed Plotly when they are written.
 `make wheel` writes a software bill of materials (CycloneDX) with exact versions beside the wheel.
 Builds of PyTorch for GPUs bring packages of NVIDIA under terms of its own; they are not listed.
@@ -32,12 +32,12 @@ def row(name: str, one: Distribution, direct: set[str]) -> str:
     """One line of a table."""
     address = homepage(one)
     shown = f"[{name}]({address})" if address.startswith("http") else name
-    return f"| {shown} | {licence(one)} | {'direct' if name in direct else 'through others'} |"
+    return f"| {shown} | {license_of(one)} | {'direct' if name in direct else 'through others'} |"
 
 
 def table(found: dict[str, Distribution], direct: set[str]) -> str:
     """A table of packages."""
-    lines = ["| package | licence | needed |", "|---|---|---|"]
+    lines = ["| package | license | needed |", "|---|---|---|"]
     return "\n".join([*lines, *(row(name, one, direct) for name, one in found.items())])
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from consistruct import __version__
-from consistruct.charts.plotly_figures import PLOTLY_CONFIG, THEME_COLOURS
+from consistruct.charts.plotly_figures import PLOTLY_CONFIG, THEME_COLORS
 from consistruct.explorer.files import FILES, TITLES
 from consistruct.explorer.limits import Limits
 from consistruct.losses.registry import LOSSES
 from consistruct.surrogates import SURROGATES
 
-__all__ = ["OFFERS", "catalogue"]
+__all__ = ["OFFERS", "catalog"]
 
 OFFERS = {name: entry.offer for name, entry in LOSSES.items() if entry.offer is not None}
 
@@ -38,14 +38,14 @@ METRICS_NOT_OFFERED = (
     "recall-at-precision",
     "coverage",
     "equal-recall",
-    "randomised",
+    "randomized",
 )
 
 SCORES = (
     ("own", "own: just enough for the loss"),
     ("full", "full: one score per prediction"),
     ("separable", "separable: one score per part and state"),
-    ("chain", "chain: neighbouring parts together"),
+    ("chain", "chain: neighboring parts together"),
     ("sortable", "sortable: one score per item"),
     ("blocks", "blocks: one score per group"),
 )
@@ -55,7 +55,7 @@ DECODINGS = (
 )
 
 
-def catalogue(limits: Limits) -> dict[str, Any]:
+def catalog(limits: Limits) -> dict[str, Any]:
     """All choices and limits, JSON-ready."""
     return {
         "version": __version__,
@@ -84,7 +84,7 @@ def catalogue(limits: Limits) -> dict[str, Any]:
         ],
         "decodings": [{"name": name, "title": title} for name, title in DECODINGS],
         "files": [{"name": name, "title": TITLES[name]} for name in FILES],
-        "theme_colours": THEME_COLOURS,
+        "theme_colors": THEME_COLORS,
         "plotly_config": PLOTLY_CONFIG,
         "limits": {
             "upload_bytes": limits.upload_bytes,

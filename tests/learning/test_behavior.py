@@ -116,7 +116,7 @@ def test_decision_function_agrees_with_predictions():
 
 
 def test_expected_losses_are_prices_of_decisions():
-    """In the range of the loss; the prediction is cheapest but for near ties; right on average.
+    """In the range of the loss; the prediction costs least but for near ties; right on average.
 
     Expected losses are matched with the losses that occurred, which decisions do not follow."""
     costs = CostMatrix([[0, 3, 3], [1, 0, 1], [2, 4, 0]], rows="pred")
@@ -139,13 +139,13 @@ def test_expected_losses_are_prices_of_decisions():
 
 def test_the_loss_can_be_changed_after_fitting():
     """Probabilities of classes serve every loss over them; targets only their own."""
-    dear = CostMatrix([[0, 1, 1], [1, 0, 20], [1, 1, 0]], rows="pred")
+    costly = CostMatrix([[0, 1, 1], [1, 0, 20], [1, 1, 0]], rows="pred")
     model = linear().fit(X, y)
     before = model.predict(X)
-    changed = model.set_loss(dear)
+    changed = model.set_loss(costly)
     assert changed is model
-    assert model.loss_ == dear
-    prices = model.predict_proba(X) @ dear.M.T
+    assert model.loss_ == costly
+    prices = model.predict_proba(X) @ costly.M.T
     np.testing.assert_array_equal(model.predict(X), prices.argmin(axis=1))
     assert (model.predict(X) != before).any()
     assert model.set_loss("ordinal").loss_ == Ordinal(3)
@@ -153,7 +153,7 @@ def test_the_loss_can_be_changed_after_fitting():
         model.set_loss(Ordinal(5))
     targets = classifier(features="linear", regularizer="weights").fit(X, y)
     with pytest.raises(CapabilityError, match="fit again with the new loss"):
-        targets.set_loss(dear)
+        targets.set_loss(costly)
 
 
 def test_unseen_true_labels_count_as_wrong():
@@ -247,12 +247,12 @@ def test_structured_labels_of_other_shapes():
 
 
 def test_losses_change_the_decisions_they_should():
-    """Predicting versicolor (1) when virginica (2) is true is made dear: it must become rarer."""
-    dear = CostMatrix([[0, 1, 1], [1, 0, 20], [1, 1, 0]], rows="pred")
-    plain, careful = linear().fit(X, y), linear(dear).fit(X, y)
+    """Versicolor (1) where virginica (2) is true is made expensive: it must become rarer."""
+    costly = CostMatrix([[0, 1, 1], [1, 0, 20], [1, 1, 0]], rows="pred")
+    plain, careful = linear().fit(X, y), linear(costly).fit(X, y)
     errors = [((model.predict(X) == 1) & (y == 2)).sum() for model in (plain, careful)]
     assert errors[1] < errors[0]
-    assert careful.score(X, y) > -np.mean(dear(plain.predict(X), y))
+    assert careful.score(X, y) > -np.mean(costly(plain.predict(X), y))
     blocks = linear(Block((1, 2))).fit(X, y).predict(X)
     assert set(blocks) == {0, 1}  # the first label stands for its block
     tree = Tree((-1, 0, 0, 2, 2))

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from consistruct.losses.metrics.base import Kind, Metric, OfMetric
 
-__all__ = ["Randomised"]
+__all__ = ["Randomized"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Randomised(OfMetric):
+class Randomized(OfMetric):
     """A concave metric whose rule may be drawn at random between a few cost matrices.
 
     Only where many rows have the same probabilities can that help: one rule has to treat them
@@ -25,8 +25,8 @@ class Randomised(OfMetric):
 
     Examples
     --------
-    >>> from consistruct.losses.metrics import Randomised, RecallMean
-    >>> Randomised(RecallMean(None)).value([[80, 5], [10, 5]])
+    >>> from consistruct.losses.metrics import Randomized, RecallMean
+    >>> Randomized(RecallMean(None)).value([[80, 5], [10, 5]])
     0.5
     """
 
@@ -39,7 +39,7 @@ class Randomised(OfMetric):
         if self.metric.kind != "concave" or self.metric.drawn:
             raise ValueError(
                 "decisions at random are for concave metrics such as min-recall or g-mean, got "
-                f"{self.metric!r}; use it without randomised"
+                f"{self.metric!r}; use it without randomized"
             )
 
     @property

@@ -208,7 +208,7 @@ def sgd_step(effort: Effort) -> Evidence:
     "assumption",
     "If each conditional probability q_c(x) is in the RKHS, the best score function is F·W*·φ(x) "
     "with W* in the RKHS: Assumption 4 holds.",
-    "F·W*·φ(x) against the minimiser of the conditional surrogate risk at every input",
+    "F·W*·φ(x) against the minimizer of the conditional surrogate risk at every input",
     covers=("th:well_specification",),
 )
 def well_specified(effort: Effort) -> Evidence:

@@ -10,13 +10,13 @@ import numpy as np
 
 from consistruct._threads import each
 from consistruct.learning.encoding.kinds import Examples
-from consistruct.learning.encoding.queries import centred, orders_of_scores, rows_of
+from consistruct.learning.encoding.queries import centered, orders_of_scores, rows_of
 from consistruct.learning.encoding.rankings import Queries
 from consistruct.learning.models.items.learners import ItemLearner, ItemScores, TrainingQueries
 from consistruct.learning.selection.cross_fitting import folds
 from consistruct.protocols import FloatArray, IntArray
 
-__all__ = ["Fold", "LeftOutScores", "Risks", "cross_fit_scores", "query_folds", "risks"]
+__all__ = ["Fold", "OutOfFoldScores", "Risks", "cross_fit_scores", "query_folds", "risks"]
 
 Fold = tuple[IntArray, IntArray]  # positions of the queries to fit on, and of those left out
 FOLDS, FEW_FOLDS = 5, 3
@@ -24,25 +24,25 @@ SMALL = 2**18  # entries of the items; above, few folds
 
 
 @dataclass(frozen=True, eq=False)
-class LeftOutScores:
+class OutOfFoldScores:
     """Attributes: `queries` (m,), sorted positions in the training queries; `values` (N,), scores
-    of their items, centred.
+    of their items, centered.
     """
 
     queries: IntArray
     values: FloatArray
 
-    def take(self, queries: IntArray, training: TrainingQueries) -> LeftOutScores:
+    def take(self, queries: IntArray, training: TrainingQueries) -> OutOfFoldScores:
         """Those of some of the queries, by sorted positions in the training queries."""
         lengths = np.diff(training.problem.offsets)[self.queries]
         offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         rows = rows_of(offsets, np.searchsorted(self.queries, queries))
-        return LeftOutScores(queries, self.values[rows])
+        return OutOfFoldScores(queries, self.values[rows])
 
 
 @dataclass(frozen=True, eq=False)
 class Risks:
-    """Attributes: `task` (m,), task loss of each left-out query; `surrogates` (m,), its risk."""
+    """Attributes: `task` (m,), task loss of each out-of-fold query; `surrogates` (m,), its risk."""
 
     task: FloatArray
     surrogates: FloatArray
@@ -57,7 +57,7 @@ class Risks:
 
 
 def risks(scores: FloatArray, left: TrainingQueries) -> Risks:
-    """What centred scores (N,) of left-out queries cost."""
+    """What centered scores (N,) of out-of-fold queries cost."""
     orders = orders_of_scores(left.grades.with_values(scores))
     errors = left.problem.item_weight * (scores - left.problem.targets) ** 2
     sums = np.add.reduceat(errors, left.problem.offsets[:-1])  # a query has two items at least
@@ -84,10 +84,10 @@ def cross_fit_scores(
     parts: Sequence[Fold],
     rng: np.random.Generator,
     n_jobs: int | None,
-) -> tuple[list[ItemScores], LeftOutScores]:
+) -> tuple[list[ItemScores], OutOfFoldScores]:
     """One fit per fold, the same whatever `n_jobs`; a query that several leave out gets the mean.
 
-    Of learners with stages the one of least left-out surrogate risk.
+    Of learners with stages the one of least out-of-fold surrogate risk.
     """
     seeds = rng.integers(2**63, size=len(parts))
     stages: tuple[int, ...] = getattr(learner, "stages", ())
@@ -105,10 +105,10 @@ def cross_fit_scores(
         queries.problem.offsets, [left for _, left in parts], [scores for _, scores in found]
     )
     if not stages:
-        return fitted, LeftOutScores(seen, values[:, 0])
+        return fitted, OutOfFoldScores(seen, values[:, 0])
     left = queries.take(seen)
     best = int(np.argmin([risks(column, left).surrogate for column in values.T]))
-    return [model.at(stages[best]) for model in fitted], LeftOutScores(seen, values[:, best])
+    return [model.at(stages[best]) for model in fitted], OutOfFoldScores(seen, values[:, best])
 
 
 def _joined(
@@ -116,7 +116,7 @@ def _joined(
     left: Sequence[IntArray],
     found: Sequence[FloatArray],  # (items left out, stages) of each fold
 ) -> tuple[IntArray, FloatArray]:
-    """Queries that were left out, and centred scores of their items, (N, stages)."""
+    """Queries that were left out, and centered scores of their items, (N, stages)."""
     total = np.zeros((int(offsets[-1]), found[0].shape[1]))
     count = np.zeros(len(offsets) - 1)
     for numbers, values in zip(left, found, strict=True):
@@ -126,4 +126,4 @@ def _joined(
     lengths = np.diff(offsets)[seen]
     starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     means = total[rows_of(offsets, seen)] / np.repeat(count[seen], lengths)[:, None]
-    return seen, centred(means, starts)
+    return seen, centered(means, starts)
