@@ -33,10 +33,7 @@ def run(words: list[str]) -> int:
         except SystemExit as stop:
             return int(stop.code or 0)
         return 0
-    # notes of a reader, as the program shows them
-    warnings.showwarning = lambda note, *_, **__: sys.stderr.write(
-        f"consistruct: warning: {note}\n"
-    )
+    warnings.showwarning = _show_note  # type: ignore[assignment]
     try:
         with reported_failures():
             found = READERS[words[0]](*words[1:])
@@ -44,6 +41,11 @@ def run(words: list[str]) -> int:
     except typer.Exit as stop:
         return int(stop.exit_code)
     return 0
+
+
+def _show_note(note: Warning | str, *_: Any, file: Any = None, line: str | None = None) -> None:
+    """Show a note of a reader as the program shows it."""
+    sys.stderr.write(f"consistruct: warning: {note}\n")
 
 
 def _plain(values: Any) -> Any:

@@ -273,8 +273,8 @@ def as_array(values: Any, name: str = "y", *, complete: bool = True) -> Any:
         return np.column_stack(columns)
     if isinstance(values, np.ma.MaskedArray):  # asarray would take what lies below the mask
         if complete:
-            mask = np.ma.getmaskarray(values)
-            refuse_missing_rows(name, mask.reshape(len(values), -1).any(axis=1))
+            mask = np.ma.getmaskarray(values).reshape(len(values), -1)
+            refuse_missing_rows(name, np.asarray(mask.any(axis=1)))
         return unmasked(values)
     if isinstance(values, nw.Series):
         series = values
@@ -305,7 +305,7 @@ def unmasked(values: Any) -> Any:
     if not np.ma.is_masked(values):
         return np.asarray(values)
     numbers = values.dtype.kind in "biuf"
-    filled = values.astype(np.float64 if numbers else object)
+    filled: Any = values.astype(np.float64 if numbers else object)
     return np.asarray(filled.filled(np.nan if numbers else None))
 
 
