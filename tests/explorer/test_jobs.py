@@ -188,7 +188,7 @@ def test_the_memory_of_workers_is_limited(visitor):
 )
 def test_what_goes_wrong_in_a_worker_is_one_line(failure, message, capsys):
     class Failing(Analyst):
-        def answer(self, request, step):
+        def compute(self, request, step):
             raise failure
 
     answer = _reply(Failing(4096), {}, BytesIO())

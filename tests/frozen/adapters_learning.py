@@ -379,7 +379,7 @@ CHOSEN = {
     "recall-at-precision": ("recall-at-precision:0.85", "two"),
     "coverage": ("coverage:0.4:f1", "two"),
     "equal-recall": ("equal-recall:0.5:3", "two"),
-    "randomised": ("randomized:min-recall", "two"),
+    "randomized": ("randomized:min-recall", "two"),
 }
 
 

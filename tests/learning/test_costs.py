@@ -285,7 +285,7 @@ def test_rows_say_what_a_plain_matrix_does_not():
     np.testing.assert_array_equal(fitted_costs(UNEVEN.T.tolist(), rows="true").M, UNEVEN)
     even = np.array([[0.0, 2.0], [2.0, 0.0]])
     np.testing.assert_array_equal(fitted_costs(even).M, even)
-    with pytest.raises(ValueError, match="rows must be 'pred' or 'true', got 'true label'"):
+    with pytest.raises(ValueError, match="rows must be 'pred' or 'true', got 'y_true'"):
         fitted_costs(UNEVEN, rows="y_true")
     with pytest.raises(ValueError, match="but loss is 'zero_one'; omit rows"):
         fitted_costs("zero_one", rows="true")

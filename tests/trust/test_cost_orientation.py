@@ -58,7 +58,7 @@ def test_a_matrix_that_is_not_symmetric_needs_rows(M):
     for i in range(k):
         for j in range(m):
             assert by_pred([i], [j]) == by_true([j], [i]) == np.asarray(M)[i, j]
-    with pytest.raises(ValueError, match="rows must be 'pred' or 'true', got 'true label'"):
+    with pytest.raises(ValueError, match="rows must be 'pred' or 'true', got 'true_label'"):
         CostMatrix(M, rows="true_label")
 
 

@@ -40,11 +40,10 @@ def default_policy(loss: Loss) -> str:
     binary = loss.hamming_shape is None or (loss.hamming_shape[0] and loss.hamming_shape[1] == 2)
     if isinstance(loss, LabelSetLoss) and binary:
         return "grow"
-    predicted, size = loss.predictions, loss.predictions.size
-    if (
-        predicted.shape == () == loss.true_labels.shape
-        and size == loss.true_labels.size
-        and (size or 0) > 2
-    ):
+    predictions, true_labels = loss.predictions, loss.true_labels
+    # families of sizes, such as Hamming over sequences, have no size, and no shape to ask for
+    several = predictions.size is not None and predictions.size > 2
+    same = several and predictions.size == true_labels.size
+    if same and predictions.shape == () == true_labels.shape:
         return "sets"
     return "abstain"
