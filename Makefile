@@ -7,7 +7,7 @@ PY     := $(VENV)/bin/python
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
 
-.PHONY: demo test lint types unit long nightly dist wheel floors browser paper docs walk size clean
+.PHONY: demo test lint types unit long nightly dist pyz wheel floors browser paper docs walk size clean
 
 demo: $(VENV)/.demo
 	$(VENV)/bin/consistruct demo
@@ -35,6 +35,10 @@ nightly: $(VENV)/.test
 # what is uploaded: source distribution and wheel in dist/
 dist:
 	$(PYTHON) tools/wheel.py build
+
+# the check of certificates in one file, for a Python with nothing installed
+pyz:
+	$(PYTHON) tools/check_zipapp.py dist/consistruct-check.pyz
 
 # the wheel in empty environments with the newest versions, on every Python found; the README from it
 wheel: dist

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import math
 import subprocess
@@ -13,10 +14,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tools import check_zipapp
 
 from consistruct import calibration_function
+from consistruct import certificates as package
 from consistruct.calibration.problem.distributions import Constrained
-from consistruct.calibration.proofs import checkers, from_json
+from consistruct.calibration.proofs import from_json
 from consistruct.calibration.proofs.base import PlainCertificate
 from consistruct.calibration.proofs.files import KINDS
 from consistruct.calibration.proofs.hamming import HammingCertificate
@@ -364,20 +367,27 @@ def test_weighted_measures():
         replace(certificate, measure=[*mu[1:].tolist(), 0.0]).check()
 
 
-# --- the stand-alone checkers ---
-
-FOLDER = Path(checkers.__file__).parent
+# --- the check by itself ---
 
 
-def run_alone(kind, path):
-    """A checker by itself: no site packages, no environment, not even its own folder."""
-    done = subprocess.run(
-        [sys.executable, "-I", "-S", str(FOLDER / f"{kind}.py"), str(path)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return done.returncode, done.stdout
+@pytest.fixture(scope="module")
+def run_alone(tmp_path_factory):
+    """Run the zipapp with no site packages, no environment and nothing of the source tree."""
+    archive = tmp_path_factory.mktemp("alone") / "consistruct-check.pyz"
+    check_zipapp.build(archive)
+
+    def run(*paths):
+        done = subprocess.run(
+            [sys.executable, "-I", "-S", str(archive), *map(str, paths)],
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            check=False,
+        )
+        assert not done.stderr
+        return done.returncode, done.stdout
+
+    return run
 
 
 OTHERS: dict[str, Any] = {
@@ -402,29 +412,53 @@ OTHERS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("name", [*CURVES, *OTHERS])
-def test_checkers_run_alone_and_agree(certificates, name, tmp_path):
+def test_the_check_runs_alone_and_agrees(certificates, name, tmp_path, run_alone):
     certificate = certificates[name] if name in CURVES else OTHERS[name]()
     certificate.check()
     path = tmp_path / "certificate.json"
     path.write_text(certificate.to_json(), encoding="utf-8")
-    assert run_alone(certificate.kind, path) == (0, "proved\n")
+    code, stated = run_alone(path)
+    assert code == 0
+    assert stated.startswith(f"{path}: proved: H(ε) in [")
+    assert certificate.statement.sha256 in stated
     forged = replace(certificate, lower=float(certificate.upper) * 1.01)
     path.write_text(forged.to_json(), encoding="utf-8")
-    code, stated = run_alone(certificate.kind, path)
+    code, stated = run_alone(path)
     assert code == 1
-    assert stated.startswith("refused: ")
+    assert stated.startswith(f"{path}: refused: ")
     path.write_text("{", encoding="utf-8")
-    assert run_alone(certificate.kind, path)[0] == 2
+    assert run_alone(path)[0] == 2
 
 
-def test_checkers_are_short_and_need_the_standard_library_alone():
-    for kind in KINDS:
-        text = (FOLDER / f"{kind}.py").read_text(encoding="utf-8")
-        assert len(text.splitlines()) <= 300
-        imported = {
-            line.split()[1] for line in text.splitlines() if line.startswith(("import ", "from "))
-        }
-        assert {name.partition(".")[0] for name in imported} <= sys.stdlib_module_names
+def test_several_files_give_the_worst_verdict(certificates, tmp_path, run_alone):
+    proved, refused = tmp_path / "proved.json", tmp_path / "refused.json"
+    certificate = certificates[next(iter(CURVES))]
+    proved.write_text(certificate.to_json(), encoding="utf-8")
+    forged = replace(certificate, lower=float(certificate.upper) * 1.01)
+    refused.write_text(forged.to_json(), encoding="utf-8")
+    assert run_alone(proved, proved)[0] == 0
+    assert run_alone(proved, refused)[0] == 1
+    assert run_alone(refused, tmp_path / "missing.json", proved)[0] == 2
+    assert run_alone(tmp_path)[0] == 2  # a folder
+    assert run_alone()[0] == 2
+
+
+def test_the_check_needs_the_standard_library_alone():
+    allowed = {*sys.stdlib_module_names, "consistruct"}
+    for path in Path(package.__file__).parent.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.Import | ast.ImportFrom):
+                continue
+            names = [alias.name for alias in node.names]
+            if isinstance(node, ast.ImportFrom):
+                names = [f"{node.module}.{name}" for name in names]
+            assert {name.partition(".")[0] for name in names} <= allowed
+            own = [name for name in names if name.startswith("consistruct.")]
+            assert all(name.startswith("consistruct.certificates") for name in own)
+
+
+def test_every_kind_of_certificate_has_a_check():
+    assert package.KINDS.keys() == KINDS.keys()
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from consistruct import calibration_function
 from consistruct.calibration.methods.orbits.chain import ChainFlow, balanced, flow_value, snapped
 from consistruct.calibration.methods.orbits.chain_bounds import chain_bounds, pair_bound
 from consistruct.calibration.proofs import from_json
-from consistruct.calibration.proofs.checkers.chain import program
+from consistruct.certificates.chain import program
 from consistruct.exceptions import CertificateError
 from consistruct.losses import CostMatrix, Hamming
 from consistruct.report import calibration_report

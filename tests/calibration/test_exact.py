@@ -9,18 +9,18 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from consistruct._exact import (
+from consistruct.calibration.methods.explicit.parametric import lower_envelope
+from consistruct.calibration.methods.explicit_full._dual import pair_lower_bounds
+from consistruct.calibration.proofs.base import down, log_down, log_up, up
+from consistruct.calibration.proofs.filters import FloatView
+from consistruct.calibration.proofs.provers.listed import ListedProver
+from consistruct.calibration.proofs.provers.pair import active_set, lemke, trace
+from consistruct.certificates.exact import (
     combination_or_direction,
     independent_columns,
     solve_integers,
 )
-from consistruct.calibration.methods.explicit.parametric import lower_envelope
-from consistruct.calibration.methods.explicit_full._dual import pair_lower_bounds
-from consistruct.calibration.proofs.base import down, log_down, log_up, up
-from consistruct.calibration.proofs.checkers.listed import Problem, bound
-from consistruct.calibration.proofs.filters import FloatView
-from consistruct.calibration.proofs.provers.listed import ListedProver
-from consistruct.calibration.proofs.provers.pair import active_set, lemke, trace
+from consistruct.certificates.listed import Problem, bound
 from tests.calibration.rational import calibration_value, predictable
 
 

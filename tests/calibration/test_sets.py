@@ -14,7 +14,7 @@ import pytest
 from consistruct import calibration_function
 from consistruct.calibration.methods.orbits.sets import SetPairs, cells_of
 from consistruct.calibration.proofs import from_json
-from consistruct.calibration.proofs.checkers.sets import SetProblem
+from consistruct.certificates.sets import SetProblem
 from consistruct.exceptions import CertificateError
 from consistruct.losses import CostMatrix, FBeta
 from consistruct.report import calibration_report

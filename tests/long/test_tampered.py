@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from importlib import import_module
 
 import pytest
 
+from consistruct import certificates
 from consistruct.calibration.proofs import from_json
-from consistruct.calibration.proofs.files import KINDS
 from consistruct.exceptions import CertificateError
 from tests.calibration.hard_problems import COUNT
 from tests.calibration.tampering import claim_is_true, genuine, tampered
@@ -17,9 +16,6 @@ pytestmark = pytest.mark.filterwarnings("ignore::consistruct.calibration.LabelOr
 
 BLOCKS = 40
 EACH = 10  # changes to each certificate
-CHECKERS = "consistruct.calibration.proofs.checkers"
-ALONE = {kind: import_module(f"{CHECKERS}.{kind}") for kind in KINDS}
-MALFORMED = (ValueError, KeyError, TypeError, IndexError, AttributeError)
 
 
 def accepted(document):
@@ -30,9 +26,9 @@ def accepted(document):
     except CertificateError:
         verdict = False
     try:
-        ALONE[document["kind"]].verify(json.loads(json.dumps(document)))
+        certificates.verify(json.loads(json.dumps(document)))  # nothing faster, nothing trusted
         alone = True
-    except MALFORMED:
+    except certificates.Refused:
         alone = False
     assert alone is verdict or not verdict  # the package also requires fields that are not used
     return verdict

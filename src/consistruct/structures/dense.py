@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from consistruct._budgets import unreadable_table
-from consistruct._exact import independent_columns, integer_columns, projection_kernel
 from consistruct._members import ArrayField, frozen_array
 from consistruct._validation import check_embedding, check_measure
+from consistruct.certificates.exact import independent_columns, integer_columns, projection_kernel
 from consistruct.exceptions import LossSpecError
 from consistruct.protocols import FloatArray, LabelSet, TaskLoss
 from consistruct.structures.base import ENUMERATION_LIMIT, Predictable, Structure

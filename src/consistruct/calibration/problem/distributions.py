@@ -19,7 +19,6 @@ from typing import Any
 
 import numpy as np
 
-from consistruct._exact import exact_text
 from consistruct._validation import check_number
 from consistruct.exceptions import ConsistructError
 
@@ -81,11 +80,6 @@ class Distributions(ABC):
     def meaning(self) -> str:
         """In words, to follow "if"; numbers as short as floats are written."""
 
-    @property
-    @abstractmethod
-    def exact_meaning(self) -> str:
-        """In words with the exact numbers, to follow "where"."""
-
 
 @dataclass(frozen=True)
 class Capped(Distributions):
@@ -111,10 +105,6 @@ class Capped(Distributions):
     @property
     def meaning(self) -> str:
         return f"no true label has a probability above 1 − {self.delta!r}"
-
-    @property
-    def exact_meaning(self) -> str:
-        return f"no true label has a probability above {exact_text(1 - Fraction(self.delta))}"
 
     def polytopes(self, n_true_labels: int) -> tuple[Polytope, ...]:
         cap = 1 - Fraction(self.delta)
@@ -166,11 +156,6 @@ class WithMargin(Distributions):
     def meaning(self) -> str:
         return f"the most probable true label leads the second by at least {self.gamma!r}"
 
-    @property
-    def exact_meaning(self) -> str:
-        lead = exact_text(Fraction(self.gamma))
-        return f"the most probable true label leads the second by at least {lead}"
-
     def polytopes(self, n_true_labels: int) -> tuple[Polytope, ...]:
         gamma = Fraction(self.gamma)
         _check_count(2 ** (n_true_labels - 1) if gamma < 1 else 1, self, n_true_labels)
@@ -212,10 +197,6 @@ class Noisy(Distributions):
     @property
     def meaning(self) -> str:
         return f"every label is certain apart from noise at rate {self.eta!r}"
-
-    @property
-    def exact_meaning(self) -> str:
-        return f"every label is certain apart from noise at rate {exact_text(Fraction(self.eta))}"
 
     def polytopes(self, n_true_labels: int) -> tuple[Polytope, ...]:
         eta = Fraction(self.eta)
@@ -275,10 +256,6 @@ class Constrained(Distributions):
     @property
     def meaning(self) -> str:
         return f"the probabilities satisfy {len(self.rows)} linear constraints"
-
-    @property
-    def exact_meaning(self) -> str:
-        return f"{self.meaning} that the file lists"
 
     def polytopes(self, n_true_labels: int) -> tuple[Polytope, ...]:
         for row in self.rows:

@@ -23,7 +23,7 @@ from math import frexp, log
 import numpy as np
 import scipy  # its submodules are imported on use
 
-from consistruct._exact import independent_columns, integer_columns
+from consistruct.certificates.exact import independent_columns, integer_columns
 from consistruct.exceptions import TooManyLabelsError
 from consistruct.losses.base import Loss
 from consistruct.protocols import FloatArray, IntArray, LabelArray

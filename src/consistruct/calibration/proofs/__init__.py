@@ -1,7 +1,6 @@
-"""Every certificate and its exact check.
+"""Every kind of certificate as an object, found in exact arithmetic by `provers/`.
 
-A certificate is plain data that proves lower ≤ H(ε) ≤ upper; `checkers/` has one file per kind that
-checks it with Python's standard library alone, and each of them can be run by itself.
+What a certificate claims, and the check that trusts nothing here, is in `consistruct.certificates`.
 """
 
 from consistruct.calibration.proofs.base import Certificate

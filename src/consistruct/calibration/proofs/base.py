@@ -1,6 +1,7 @@
-"""What every certificate is: plain data, a JSON text, a check that trusts arithmetic alone.
+"""Certificates as objects: plain data that a search found, and what they are compared with.
 
-And how its exact numbers become floats: outward.
+What a claim means and how it is checked is in `consistruct.certificates`, which trusts nothing
+here. This file holds what all kinds share, and how their exact numbers become floats: outward.
 """
 
 from __future__ import annotations
@@ -16,20 +17,21 @@ from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 
-from consistruct._exact import fraction_text
+from consistruct import certificates
 from consistruct._plain_data import dump, load
-from consistruct.calibration.proofs.checkers import listed
-from consistruct.calibration.proofs.statement import Statement, check_space
+from consistruct.calibration.proofs.comparing import check_space, different_matrix, different_scores
+from consistruct.certificates import MALFORMED, SCHEMA, Refused, Statement
+from consistruct.certificates.exact import fraction_text, number
 from consistruct.exceptions import CertificateError, ConsistructError
 from consistruct.losses.base import Loss, as_loss
 from consistruct.protocols import FloatArray, LabelArray
 from consistruct.structures import Structure
 
 __all__ = [
-    "REFUSALS",
     "Certificate",
     "DistributionCertificate",
     "Exact",
+    "MatrixCertificate",
     "PlainCertificate",
     "WorstDistribution",
     "distribution_of_numbers",
@@ -45,12 +47,7 @@ __all__ = [
 
 Exact = int | float | str | Fraction  # a number without rounding: strings are "p/q"
 
-SCHEMA = 2
 LOG_ERROR = 8 * 2.0**-52  # of math.log of an integer ratio, relative to |log| + 1
-# raised by a checker, or by Python on data of the wrong form
-REFUSALS = (
-    listed.Refused, KeyError, TypeError, ValueError, IndexError, AttributeError, ArithmeticError,
-)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,25 +132,25 @@ class PlainCertificate(ABC):
         found: Self = load(cls, document)
         return found
 
-    @staticmethod
-    @abstractmethod
-    def verify(document: dict[str, Any]) -> None:
-        """Raise `Refused` unless the data prove the claim."""
+    @property
+    def faster(self) -> dict[str, Any]:
+        """Programs that decide a part of the check in less time; see `certificates.verify`."""
+        return {}
 
     @property
     def exact_eps(self) -> Fraction:
         """ε without rounding."""
-        return listed.number(self.eps)
+        return number(self.eps)
 
     @property
     def exact_interval(self) -> tuple[Fraction, Fraction]:
         """H(ε) is between these, without rounding."""
-        return listed.number(self.lower) * self.scale, listed.number(self.upper) * self.scale
+        return number(self.lower) * self.scale, number(self.upper) * self.scale
 
     @property
-    @abstractmethod
     def statement(self) -> Statement:
         """The problem that the claim is about, in words and as a hash."""
+        return certificates.statement({"kind": self.kind, **self.document()})
 
     @abstractmethod
     def different_loss(self, loss: Loss) -> str | None:
@@ -175,13 +172,10 @@ class PlainCertificate(ABC):
         """
         self._check_problem(loss, scores)
         try:
-            self.verify({"kind": self.kind, **self.document()})
-            # two proved ends cannot cross: where they do, a checker is wrong, whatever it returned
-            if listed.number(self.lower) > listed.number(self.upper):
-                raise listed.Refused("its lower end is above its upper end")
-        except REFUSALS as reason:
-            refused = type(reason).__name__ == "Refused"  # every checker has its own
-            message = str(reason) if refused else f"malformed: {reason!r}"
+            document = {"kind": self.kind, **self.document()}
+            certificates.verify(document, **self.faster)
+        except MALFORMED as reason:  # Refused among them; or data that cannot be written down
+            message = str(reason) if isinstance(reason, Refused) else f"malformed: {reason!r}"
             raise CertificateError(f"this certificate proves nothing: {message}") from None
 
     def _check_problem(self, loss: Loss | str | None, scores: Structure | str | None) -> None:
@@ -195,7 +189,7 @@ class PlainCertificate(ABC):
             different = self.different_loss(own)
             if different is None and scores is not None:
                 different = self.different_scores(own, check_space(own, scores))
-        except REFUSALS as reason:
+        except MALFORMED as reason:
             raise CertificateError(
                 f"this certificate could not be compared with {own!r}: {reason}"
             ) from None
@@ -230,6 +224,18 @@ class DistributionCertificate(PlainCertificate):
         return distribution_of_numbers(loss, self.pair, np.array(self.probabilities))
 
 
+class MatrixCertificate(DistributionCertificate):
+    """A certificate about a loss matrix whose scores are listed, or one for each prediction."""
+
+    loss: Any
+
+    def different_loss(self, loss: Loss) -> str | None:
+        return different_matrix(self.loss, loss)
+
+    def different_scores(self, loss: Loss, space: Structure) -> str | None:
+        return different_scores(None, None, loss, space)
+
+
 def distribution_of_numbers(
     loss: Loss, pair: tuple[int, int], distribution: FloatArray
 ) -> WorstDistribution:
@@ -251,7 +257,7 @@ def encode(value: Any) -> Any:
 
 def probabilities(distribution: Sequence[Exact]) -> list[float]:
     """Exact weights, normalized and rounded."""
-    weights = [listed.number(x) for x in distribution]
+    weights = [number(x) for x in distribution]
     total = sum(weights, Fraction(0))
     return [float(x / total) for x in weights]
 

@@ -3,7 +3,7 @@
 Upper end: a pattern, a flow z and contrasts y, of which every choice is feasible; the value is a
 sum of squares in fractions. Lower end: multipliers ν; for each a dynamic program bounds all
 patterns at once. It is run again: in fractions up to 20 parts, beyond in integers that are rounded
-down (compiled here, `chain_bounds`; a second implementation in `checkers/chain.py`).
+down (compiled here, `chain_bounds`; a second implementation in `certificates/chain.py`).
 """
 
 from __future__ import annotations
@@ -17,13 +17,8 @@ import numpy as np
 
 from consistruct.calibration.methods.orbits.chain_bounds import chain_bounds
 from consistruct.calibration.proofs.base import PlainCertificate, WorstDistribution
-from consistruct.calibration.proofs.checkers import chain as checker
-from consistruct.calibration.proofs.statement import (
-    ALL,
-    Statement,
-    measure_words,
-    same_parts,
-)
+from consistruct.calibration.proofs.comparing import same_parts
+from consistruct.certificates import chain as checker
 from consistruct.losses.base import Loss
 from consistruct.structures import Structure
 
@@ -94,17 +89,6 @@ class ChainCertificate(PlainCertificate):
         true_labels, distribution = zip(*self.distribution, strict=True)
         return WorstDistribution(self.pair, np.array(true_labels), np.array(distribution))
 
-    @property
-    def statement(self) -> Statement:
-        return Statement(
-            loss=f"the share of wrong parts, of {self.T} with 2 states each",
-            scores="one free score per part and state, and per pair of neighboring states",
-            surrogate="quadratic",
-            measure=measure_words(None),
-            distributions=ALL,
-            data={"T": self.T, "n_states": 2, "scores": "chain"},
-        )
-
     def different_loss(self, loss: Loss) -> str | None:
         return same_parts(self.T, 2, loss)
 
@@ -113,9 +97,9 @@ class ChainCertificate(PlainCertificate):
             return None
         return f"its scores are those of a chain, with the uniform measure, not {space!r}"
 
-    @staticmethod
-    def verify(document: dict[str, Any]) -> None:
-        checker.verify(document, run=_program)
+    @property
+    def faster(self) -> dict[str, Any]:
+        return {"run": _program}
 
 
 def _program(T: int, most: int, nu: Fraction) -> list[Fraction]:

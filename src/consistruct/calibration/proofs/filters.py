@@ -18,7 +18,7 @@ from fractions import Fraction
 import numpy as np
 
 from consistruct.calibration.proofs.base import up
-from consistruct.calibration.proofs.checkers.listed import Problem
+from consistruct.certificates.listed import Problem
 from consistruct.protocols import FloatArray
 
 __all__ = ["FloatView", "is_safe", "safe_eps"]

@@ -4,19 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from consistruct.calibration.proofs.base import Exact, PlainCertificate, WorstDistribution
-from consistruct.calibration.proofs.checkers import hamming
-from consistruct.calibration.proofs.statement import (
-    ALL,
-    Statement,
-    measure_words,
-    same_parts,
-    scores_words,
-)
+from consistruct.calibration.proofs.comparing import same_parts
+from consistruct.certificates.exact import number
 from consistruct.losses.base import Loss
 from consistruct.structures import Structure
 
@@ -31,7 +25,7 @@ class HammingCertificate(PlainCertificate):
     ----------
     scores : "full" (scale 1/k) or "separable" (scale 1)
     d : in how many parts the labels i and j of the worst pair differ
-    x : {d: x} with full scores, one number per orbit of pairs; see `checkers/hamming.py`
+    x : {d: x} with full scores, one number per orbit of pairs; see `certificates/hamming.py`
     """
 
     kind = "hamming"
@@ -57,23 +51,11 @@ class HammingCertificate(PlainCertificate):
     @property
     def distribution(self) -> tuple[float, float]:
         """The probabilities of i and j as true labels; no other label has any."""
-        delta = hamming.number(self.eps) * self.T / self.d
+        delta = number(self.eps) * self.T / self.d
         return float((1 + delta) / 2), float((1 - delta) / 2)
 
     def worst_distribution(self, loss: Loss) -> WorstDistribution:
         return WorstDistribution(self.pair, np.array(self.pair), np.array(self.distribution))
-
-    @property
-    def statement(self) -> Statement:
-        full = self.scores == "full"
-        return Statement(
-            loss=f"the share of wrong parts, of {self.T} with {self.n_states} states each",
-            scores=scores_words(None) if full else "one free score per part and state",
-            surrogate="quadratic",
-            measure=measure_words(None),
-            distributions=ALL,
-            data={"T": self.T, "n_states": self.n_states, "scores": self.scores},
-        )
 
     def different_loss(self, loss: Loss) -> str | None:
         return same_parts(self.T, self.n_states, loss)
@@ -84,7 +66,3 @@ class HammingCertificate(PlainCertificate):
         if same and space.measure == "uniform":
             return None
         return f"its scores are {self.scores}, with the uniform measure, not {space!r}"
-
-    @staticmethod
-    def verify(document: dict[str, Any]) -> None:
-        hamming.verify(document)

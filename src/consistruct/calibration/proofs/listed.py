@@ -7,21 +7,11 @@ from fractions import Fraction
 from typing import Annotated, Any
 
 from consistruct._plain_data import form
-from consistruct.calibration.proofs.base import (
-    DistributionCertificate,
-    Exact,
-)
-from consistruct.calibration.proofs.checkers import listed
+from consistruct.calibration.proofs.base import Exact, MatrixCertificate
+from consistruct.calibration.proofs.comparing import different_scores
 from consistruct.calibration.proofs.filters import FloatView, is_safe
-from consistruct.calibration.proofs.statement import (
-    ALL,
-    Statement,
-    different_matrix,
-    different_scores,
-    matrix_words,
-    measure_words,
-    scores_words,
-)
+from consistruct.certificates.exact import dot, number
+from consistruct.certificates.listed import Problem
 from consistruct.losses.base import Loss
 from consistruct.structures import Structure
 
@@ -46,7 +36,7 @@ def _read_points(entries: list[dict[str, Any]]) -> Points:
 
 
 @dataclass(frozen=True, eq=False)
-class ListedCertificate(DistributionCertificate):
+class ListedCertificate(MatrixCertificate):
     """lower ≤ H(ε) ≤ upper for a loss matrix with the scores, all of it plain data.
 
     Attributes
@@ -80,53 +70,36 @@ class ListedCertificate(DistributionCertificate):
     @property
     def expected(self) -> list[Fraction]:
         """Expected loss of every label under the distribution."""
-        distribution = [listed.number(x) for x in self.distribution]
-        rows = [[listed.number(x) for x in row] for row in self.loss]
+        distribution = [number(x) for x in self.distribution]
         total = sum(distribution, Fraction(0))
-        return [
-            sum((a * b for a, b in zip(row, distribution, strict=True)), Fraction(0)) / total
-            for row in rows
-        ]
+        return [dot(map(number, row), distribution) / total for row in self.loss]
 
     @property
     def label_scores(self) -> list[float]:
         """The score of every label."""
         if self.scores is None:
-            level = listed.number(self.level)
+            level = number(self.level)
             found = [min(-x, level) for x in self.expected]
             found[self.pair[1]] = level
             return [float(x) for x in found]
-        theta = [listed.number(x) for x in self.theta or []]
-        return [
-            float(sum((listed.number(a) * b for a, b in zip(row, theta, strict=True)), Fraction(0)))
-            for row in self.scores
-        ]
+        theta = [number(x) for x in self.theta or []]
+        return [float(dot(map(number, row), theta)) for row in self.scores]
 
     @property
-    def statement(self) -> Statement:
-        return Statement(
-            loss=matrix_words(self.loss),
-            scores=scores_words(self.scores),
-            surrogate="quadratic",
-            measure=measure_words(self.measure),
-            distributions=ALL,
-            data={"loss": self.loss, "scores": self.scores, "measure": self.measure},
-        )
-
-    def different_loss(self, loss: Loss) -> str | None:
-        return different_matrix(self.loss, loss)
+    def faster(self) -> dict[str, Any]:
+        return {"screen": screen_of(len(self.loss))}
 
     def different_scores(self, loss: Loss, space: Structure) -> str | None:
         return different_scores(self.scores, self.measure, loss, space)
 
-    @staticmethod
-    def verify(document: dict[str, Any]) -> None:
-        few = len(document["loss"]) < FILTER_FROM
-        listed.verify(document, None if few else _filtered)
+
+def screen_of(k: int) -> Any:
+    """Return what decides most pairs of k labels in floats; None where integers are as fast."""
+    return None if k < FILTER_FROM else _filtered
 
 
 def _filtered(
-    problem: listed.Problem,
+    problem: Problem,
     eps: Fraction,
     lower: Fraction,
     points: dict[tuple[int, int], list[tuple[dict[int, Fraction], Fraction]]],

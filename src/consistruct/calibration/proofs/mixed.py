@@ -8,7 +8,6 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 
-from consistruct._exact import exact_text
 from consistruct._plain_data import form
 from consistruct.calibration.proofs.base import (
     Exact,
@@ -16,14 +15,9 @@ from consistruct.calibration.proofs.base import (
     WorstDistribution,
     probabilities,
 )
-from consistruct.calibration.proofs.checkers import mixed
-from consistruct.calibration.proofs.statement import (
-    ALL,
-    Statement,
-    different_matrix,
-    measure_words,
-    scores_words,
-)
+from consistruct.calibration.proofs.comparing import different_matrix
+from consistruct.certificates import mixed
+from consistruct.certificates.exact import exact_text, number
 from consistruct.losses.base import Loss
 from consistruct.structures import Structure
 from consistruct.structures.classes import Partition
@@ -85,7 +79,7 @@ class MixedCertificate(PlainCertificate):
         document = self.document()
         sizes, block, first = mixed.block_sizes(document)
         key = mixed.orbit_of(document, sizes, block, first)
-        return mixed.Orbit(sizes, mixed.number(self.eta), self.scores, key)
+        return mixed.Orbit(sizes, number(self.eta), self.scores, key)
 
     @property
     def probabilities(self) -> list[float]:
@@ -115,31 +109,6 @@ class MixedCertificate(PlainCertificate):
             found.append(words.get(name) or f"{_others(size, 'in')} {name}")
         return found
 
-    @property
-    def statement(self) -> Statement:
-        eta, blocks = mixed.number(self.eta), len(self.sizes)
-        if eta == 1 or max(self.sizes) == 1:
-            words = f"the 0-1 loss of {sum(self.sizes)} labels"
-        else:
-            words = (
-                f"{exact_text(eta)} times the 0-1 loss of {sum(self.sizes)} labels, the rest of "
-                f"one times whether the block is wrong, with {blocks} blocks of "
-                f"{min(self.sizes)} to {max(self.sizes)} labels"
-            )
-        return Statement(
-            loss=words,
-            scores=scores_words(None) if self.scores == "full" else "one free score per block",
-            surrogate="quadratic",
-            measure=measure_words(None),
-            distributions=ALL,
-            data={
-                "sizes": self.sizes,
-                "assignment": self.assignment,
-                "eta": self.eta,
-                "scores": self.scores,
-            },
-        )
-
     def different_loss(self, loss: Loss) -> str | None:
         sizes, blocks = list(self.sizes), self._blocks
         own = loss.block_mixture
@@ -151,8 +120,8 @@ class MixedCertificate(PlainCertificate):
         mine = partition.block_sizes
         if sorted(mine) != sorted(sizes) or not self._same_blocks(partition, blocks):
             return f"its blocks have the sizes {_short(sizes)}, those of {loss!r} differ"
-        if max(sizes) > 1 and mixed.number(self.eta) != Fraction(eta):
-            given = exact_text(mixed.number(self.eta))
+        if max(sizes) > 1 and number(self.eta) != Fraction(eta):
+            given = exact_text(number(self.eta))
             return f"its η is {given}, that of {loss!r} is {exact_text(Fraction(eta))}"
         return None
 
@@ -172,7 +141,7 @@ class MixedCertificate(PlainCertificate):
 
     def _rows(self) -> list[list[Fraction]]:
         """The loss as a matrix."""
-        eta, blocks = mixed.number(self.eta), self._blocks
+        eta, blocks = number(self.eta), self._blocks
         where = np.repeat(np.arange(len(self.sizes)), self.sizes) if blocks is None else blocks
         return [
             [Fraction(0) if c == y else eta if a == b else Fraction(1) for y, b in enumerate(where)]
@@ -187,10 +156,6 @@ class MixedCertificate(PlainCertificate):
         if same and space.measure == "uniform":
             return None
         return f"its scores are those of {self.scores}, with the uniform measure, not {space!r}"
-
-    @staticmethod
-    def verify(document: dict[str, Any]) -> None:
-        mixed.verify(document)
 
 
 def _short(sizes: list[int]) -> str:

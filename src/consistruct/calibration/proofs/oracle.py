@@ -1,7 +1,7 @@
 """Certificates over labels never listed: few true labels, and the best label found exactly.
 
-Four kinds, each with a stand-alone checker: orders scored item by item or place by place, orders
-scored pair by pair, sequences with chain scores, label sets judged by F-beta.
+Four kinds that share one check (`certificates/theorem7.py`): orders scored item by item or place by
+place, orders scored pair by pair, sequences with chain scores, label sets judged by F-beta.
 """
 
 from __future__ import annotations
@@ -18,16 +18,8 @@ from consistruct.calibration.proofs.base import (
     WorstDistribution,
     probabilities,
 )
-from consistruct.calibration.proofs.checkers import orders, pairs, sizes, states
-from consistruct.calibration.proofs.statement import (
-    ALL,
-    Statement,
-    fbeta_statement,
-    measure_words,
-    order_words,
-    same_data,
-    same_parts,
-)
+from consistruct.calibration.proofs.comparing import same_parts
+from consistruct.certificates.statement import same_data
 from consistruct.losses.base import Loss
 from consistruct.structures import Structure
 
@@ -39,8 +31,6 @@ __all__ = [
     "SetSizeCertificate",
     "StatesCertificate",
 ]
-
-ORDER_SCORES = ("one free score per item", "one free score per item and place")
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +84,7 @@ class OrderCertificate(OracleCertificate):
 
     Attributes
     ----------
-    loss : name and numbers of the loss; see `checkers/orders.py`
+    loss : name and numbers of the loss; see `certificates/orders.py`
     """
 
     kind = "orders"
@@ -105,21 +95,6 @@ class OrderCertificate(OracleCertificate):
     def _fields(self) -> tuple[str, ...]:
         return ("loss",)
 
-    @property
-    def statement(self) -> Statement:
-        return Statement(
-            loss=order_words(self.loss),
-            scores=ORDER_SCORES[self.loss["name"] in ("matching", "footrule")],
-            surrogate="quadratic",
-            measure="uniform on the orders",
-            distributions=ALL,
-            data={"loss": self.loss},
-        )
-
-    @staticmethod
-    def verify(document: dict[str, Any]) -> None:
-        orders.verify(document)
-
 
 @dataclass(frozen=True, eq=False)
 class PairScoreCertificate(OracleCertificate):
@@ -127,7 +102,7 @@ class PairScoreCertificate(OracleCertificate):
 
     Attributes
     ----------
-    loss : name and numbers of the loss; see `checkers/pairs.py`
+    loss : name and numbers of the loss; see `certificates/pairs.py`
     """
 
     kind = "pairs"
@@ -137,21 +112,6 @@ class PairScoreCertificate(OracleCertificate):
     @property
     def _fields(self) -> tuple[str, ...]:
         return ("loss",)
-
-    @property
-    def statement(self) -> Statement:
-        return Statement(
-            loss=order_words(self.loss),
-            scores="one free score per pair of items",
-            surrogate="quadratic",
-            measure="uniform on the orders",
-            distributions=ALL,
-            data={"loss": self.loss},
-        )
-
-    @staticmethod
-    def verify(document: dict[str, Any]) -> None:
-        pairs.verify(document)
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,17 +127,6 @@ class StatesCertificate(OracleCertificate):
     def _fields(self) -> tuple[str, ...]:
         return ("T", "n_states")
 
-    @property
-    def statement(self) -> Statement:
-        return Statement(
-            loss=f"the share of wrong parts, of {self.T} with {self.n_states} states each",
-            scores="one free score per part and state, and per pair of neighboring states",
-            surrogate="quadratic",
-            measure=measure_words(None),
-            distributions=ALL,
-            data={"T": self.T, "n_states": self.n_states, "scores": "chain"},
-        )
-
     def different_loss(self, loss: Loss) -> str | None:
         return same_parts(self.T, self.n_states, loss)
 
@@ -185,10 +134,6 @@ class StatesCertificate(OracleCertificate):
         if space.linked_states == self.n_states and space.measure == "uniform":
             return None
         return f"its scores are those of a chain, with the uniform measure, not {space!r}"
-
-    @staticmethod
-    def verify(document: dict[str, Any]) -> None:
-        states.verify(document)
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,14 +150,6 @@ class SetSizeCertificate(OracleCertificate):
     @property
     def _fields(self) -> tuple[str, ...]:
         return ("T", "beta", "empty", "sizes")
-
-    @property
-    def statement(self) -> Statement:
-        return fbeta_statement(self.T, self.beta, self.empty, self.sizes)
-
-    @staticmethod
-    def verify(document: dict[str, Any]) -> None:
-        sizes.verify(document)
 
 
 ORACLE_KINDS: dict[str, type[OracleCertificate]] = {

@@ -6,25 +6,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal
 
-from consistruct.calibration.proofs.base import (
-    DistributionCertificate,
-    Exact,
-    down,
-    plain,
-    up,
-)
-from consistruct.calibration.proofs.checkers import polyhedral
-from consistruct.calibration.proofs.statement import (
-    ALL,
-    NO_MEASURE,
-    Statement,
-    different_matrix,
-    different_scores,
-    matrix_words,
-    scores_words,
-)
-from consistruct.losses.base import Loss
-from consistruct.structures import Structure
+from consistruct.calibration.proofs.base import Exact, MatrixCertificate, down, plain, up
+from consistruct.certificates import polyhedral
 
 if TYPE_CHECKING:
     from consistruct.calibration.methods.nonquadratic.polyhedral.cuts import Node, PairSearch
@@ -34,7 +17,7 @@ __all__ = ["PolyhedralCertificate"]
 
 
 @dataclass(frozen=True, eq=False)
-class PolyhedralCertificate(DistributionCertificate):
+class PolyhedralCertificate(MatrixCertificate):
     """lower ≤ H(ε) ≤ upper for a loss matrix and argmax decoding.
 
     Attributes
@@ -87,31 +70,6 @@ class PolyhedralCertificate(DistributionCertificate):
             pairs=[_exported(search) for search in searches] if lower else [],
             symmetries=symmetries if lower else [],
         )  # fmt: skip
-
-    @property
-    def statement(self) -> Statement:
-        return Statement(
-            loss=matrix_words(self.loss),
-            scores=scores_words(None),
-            surrogate=(
-                "hinge of Crammer and Singer with the costs as margins"
-                if self.surrogate == "hinge"
-                else "max-min margin"
-            ),
-            measure=NO_MEASURE,
-            distributions=ALL,
-            data={"surrogate": self.surrogate, "loss": self.loss},
-        )
-
-    def different_loss(self, loss: Loss) -> str | None:
-        return different_matrix(self.loss, loss)
-
-    def different_scores(self, loss: Loss, space: Structure) -> str | None:
-        return different_scores(None, None, loss, space)
-
-    @staticmethod
-    def verify(document: dict[str, Any]) -> None:
-        polyhedral.verify(document)
 
 
 def _exported(search: PairSearch) -> dict[str, Any]:

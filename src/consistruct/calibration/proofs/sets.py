@@ -9,13 +9,12 @@ the pairs that Theorem 7 does not cover. Everything is a rational number.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from consistruct.calibration.proofs.base import PlainCertificate, WorstDistribution
-from consistruct.calibration.proofs.checkers import sets
-from consistruct.calibration.proofs.statement import Statement, fbeta_statement, same_data
+from consistruct.certificates.statement import same_data
 from consistruct.losses.base import Loss
 from consistruct.structures import Structure
 
@@ -74,10 +73,6 @@ class SetCertificate(PlainCertificate):
         ]
         return "a set with " + ", ".join(parts)
 
-    @property
-    def statement(self) -> Statement:
-        return fbeta_statement(self.T, self.beta, self.empty, list(range(self.T + 1)))
-
     def different_loss(self, loss: Loss) -> str | None:
         from consistruct.calibration.proofs.provers.oracle import problem_of  # it imports this
 
@@ -88,7 +83,3 @@ class SetCertificate(PlainCertificate):
 
     def different_scores(self, loss: Loss, space: Structure) -> str | None:
         return None if space == loss.score_space else f"its scores are its own, not {space!r}"
-
-    @staticmethod
-    def verify(document: dict[str, Any]) -> None:
-        sets.verify(document)

@@ -41,10 +41,11 @@ def check(
     Example: consistruct check certificate.json --loss ordinal:4 --scores full
     """
     from consistruct._budgets import unreadable_table
-    from consistruct._exact import decimal_text, exact_text, fraction_text
     from consistruct.calibration.proofs.base import down, up
+    from consistruct.calibration.proofs.comparing import check_space
     from consistruct.calibration.proofs.files import from_document, read_document
-    from consistruct.calibration.proofs.statement import check_space
+    from consistruct.certificates import sentence
+    from consistruct.certificates.exact import fraction_text
     from consistruct.exceptions import CertificateError
 
     if scores and not loss:
@@ -76,9 +77,9 @@ def check(
         else:
             typer.echo(f"refused: {result['reason']}")
         raise typer.Exit(1) from None
-    lower, upper = found.exact_interval
-    statement = found.statement
     if json_output:
+        lower, upper = found.exact_interval
+        statement = found.statement
         ends = down(lower), up(upper)  # infinite where they are beyond all floats
         result.update(
             eps=fraction_text(found.exact_eps),
@@ -90,12 +91,6 @@ def check(
         )
         show(result, True)
         return
-    typer.echo(
-        f"proved: H(ε) in [{decimal_text(lower, up=False)}, {decimal_text(upper, up=True)}] at "
-        f"ε = {exact_text(found.exact_eps)}"
-    )
-    for name, words in statement.words.items():
-        typer.echo(f"  {name:<14}{words}")
-    typer.echo(f"  {'sha-256':<14}{statement.sha256} (of this problem)")
+    typer.echo("proved: " + "\n".join(sentence(document)))
     if own is not None:
         typer.echo(f"  {'compared':<14}this is {own!r}" + (f" with {space!r}" if space else ""))

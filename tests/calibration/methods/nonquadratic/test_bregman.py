@@ -12,7 +12,7 @@ import pytest
 
 import consistruct as cs
 from consistruct.calibration.proofs import from_json
-from consistruct.calibration.proofs.bregman import BregmanCertificate
+from consistruct.calibration.proofs.smooth import BregmanCertificate
 from consistruct.exceptions import CertificateError
 from tests.calibration.rational_pairs import bregman_value
 

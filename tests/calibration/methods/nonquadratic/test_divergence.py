@@ -13,7 +13,7 @@ import pytest
 
 import consistruct as cs
 from consistruct.calibration.proofs import from_json
-from consistruct.calibration.proofs.checkers import divergence
+from consistruct.certificates import divergence
 from consistruct.exceptions import CertificateError
 from tests.calibration.rational_divergences import divergence_value
 

@@ -13,7 +13,7 @@ from scipy.optimize import minimize
 import consistruct as cs
 from consistruct.calibration.methods.nonquadratic.mixed_decision import MixedDecisionSolver
 from consistruct.calibration.proofs import from_json
-from consistruct.calibration.proofs.ties import TiesCertificate
+from consistruct.calibration.proofs.smooth import TiesCertificate
 from consistruct.exceptions import CertificateError
 from consistruct.surrogates import LinearRegretSurrogate
 from tests.calibration.methods.nonquadratic import brute_force

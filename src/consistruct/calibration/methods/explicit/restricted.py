@@ -16,8 +16,8 @@ from consistruct.calibration.problem.distributions import Distributions
 from consistruct.calibration.problem.listed import explicit_problem, own_basis
 from consistruct.calibration.proofs import Certificate
 from consistruct.calibration.proofs.base import down, up
-from consistruct.calibration.proofs.checkers.listed import number
 from consistruct.calibration.proofs.restricted import RestrictedCertificate
+from consistruct.certificates.exact import number
 from consistruct.exceptions import ConsistructError
 from consistruct.losses.base import Loss
 from consistruct.losses.matrix import CostMatrix

@@ -15,7 +15,7 @@ from consistruct._validation import check_loss_matrix
 from consistruct.calibration.methods.explicit_full._dual import DualPoints, lower_bounds
 from consistruct.calibration.methods.explicit_full._exact import IntegerLosses
 from consistruct.calibration.methods.explicit_full.curve import ExplicitCurve
-from consistruct.calibration.proofs.checkers.listed import Problem, bound
+from consistruct.certificates.listed import Problem, bound
 from consistruct.exceptions import CertificateError
 from consistruct.protocols import FloatArray
 

@@ -33,8 +33,8 @@ from consistruct.calibration.methods.nonquadratic.pairs import (
     reaching,
 )
 from consistruct.calibration.proofs.base import Certificate, down, plain, up
-from consistruct.calibration.proofs.bregman import BregmanCertificate
-from consistruct.calibration.proofs.checkers.bregman import Problem
+from consistruct.calibration.proofs.smooth import BregmanCertificate
+from consistruct.certificates.bregman import Problem
 from consistruct.protocols import FloatArray
 from consistruct.surrogates import ABSurrogate, LogisticSurrogate, SquareSurrogate
 

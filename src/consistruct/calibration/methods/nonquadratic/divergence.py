@@ -57,8 +57,9 @@ from consistruct.calibration.methods.nonquadratic.pairs import (
 )
 from consistruct.calibration.problem.pair_bounds import hull_slope
 from consistruct.calibration.proofs.base import down, plain
-from consistruct.calibration.proofs.checkers.divergence import Problem, Refused
-from consistruct.calibration.proofs.divergence import DivergenceCertificate
+from consistruct.calibration.proofs.smooth import DivergenceCertificate
+from consistruct.certificates.divergence import Problem
+from consistruct.certificates.exact import Refused
 from consistruct.protocols import FloatArray
 
 __all__ = ["DivergenceSolver"]

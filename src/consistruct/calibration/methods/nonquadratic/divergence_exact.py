@@ -15,13 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from consistruct._exact import combination_or_direction
 from consistruct.calibration.lp import minimize
 from consistruct.calibration.methods.nonquadratic.polyhedral.snapping import snapped
 from consistruct.calibration.proofs.base import plain, up
-from consistruct.calibration.proofs.checkers.divergence import Problem, dot
-from consistruct.calibration.proofs.checkers.polyhedral import integers
-from consistruct.calibration.proofs.divergence import DivergenceCertificate
+from consistruct.calibration.proofs.smooth import DivergenceCertificate
+from consistruct.certificates.divergence import Problem
+from consistruct.certificates.exact import combination_or_direction, dot, integers
 from consistruct.protocols import FloatArray
 
 __all__ = ["ExactDistributions", "Reach"]
@@ -117,7 +116,7 @@ class ExactDistributions:
         """Exactly one of the two holds; a linear program over the integers states which."""
         problem = self.problem
         labels = list(self.rows(j))
-        table = [list(integers(row)) for row in self.rows(j).values()]
+        table = [integers(row)[0] for row in self.rows(j).values()]
         strict = [c < j for c in labels]
         table += [[-int(x == y) for x in range(problem.m)] for y in range(problem.m)]
         strict += [problem.log] * problem.m

@@ -47,8 +47,8 @@ from consistruct.calibration.methods.nonquadratic.pairs import (
 )
 from consistruct.calibration.problem.pair_bounds import hull_slope
 from consistruct.calibration.proofs.base import down, plain, up
-from consistruct.calibration.proofs.checkers.ties import Problem
-from consistruct.calibration.proofs.ties import TiesCertificate
+from consistruct.calibration.proofs.smooth import TiesCertificate
+from consistruct.certificates.ties import Problem
 from consistruct.exceptions import ConsistructError
 from consistruct.protocols import FloatArray, IntArray
 

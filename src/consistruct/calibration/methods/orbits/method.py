@@ -18,9 +18,9 @@ from consistruct.calibration.methods.orbits import ClosedForm, HammingFull, snap
 from consistruct.calibration.methods.orbits.closed_forms import Quadratic
 from consistruct.calibration.proofs import Certificate
 from consistruct.calibration.proofs.base import down, plain, up
-from consistruct.calibration.proofs.checkers.hamming import full_bounds
 from consistruct.calibration.proofs.hamming import HammingCertificate
 from consistruct.calibration.proofs.provers.mixed import MixedProver, OrbitProof
+from consistruct.certificates.hamming import full_bounds
 from consistruct.exceptions import ConsistructError
 from consistruct.losses.hamming import Hamming
 from consistruct.protocols import FloatArray

@@ -26,8 +26,8 @@ from consistruct.calibration.methods.explicit.pool import PairPool, PairSource
 from consistruct.calibration.problem.listed import PairProblem
 from consistruct.calibration.problem.pair_bounds import ROUNDING, Line
 from consistruct.calibration.proofs.base import down, up
-from consistruct.calibration.proofs.checkers.sets import SetProblem
 from consistruct.calibration.proofs.sets import Multipliers, SetCertificate
+from consistruct.certificates.sets import SetProblem
 from consistruct.exceptions import ConsistructError
 from consistruct.losses.fbeta import FBeta
 from consistruct.protocols import FloatArray, IntArray

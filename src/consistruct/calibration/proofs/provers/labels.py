@@ -7,11 +7,12 @@ from fractions import Fraction
 import numpy as np
 import scipy  # its submodules are imported on use
 
-from consistruct._exact import (
+from consistruct.certificates.exact import (
     combination_or_direction,
     independent_columns,
+    integer_rows,
 )
-from consistruct.calibration.proofs.checkers.listed import Problem, integers
+from consistruct.certificates.listed import Problem
 from consistruct.protocols import FloatArray
 
 __all__ = ["Winners", "basis_columns"]
@@ -35,7 +36,7 @@ class Winners:
         self.rows = [c for c in range(problem.k) if c not in self.excluded]
 
     def _differences(self, label: int) -> list[list[int]]:
-        rows, _ = integers(self.problem.scores)
+        rows, _ = integer_rows(self.problem.scores)
         return [
             [a - b for a, b in zip(row, rows[label], strict=True)]
             for c, row in enumerate(rows)
@@ -70,7 +71,7 @@ class Winners:
         """θ that puts the label at least one above every label of another row; None: no such θ."""
         if label not in self._interior:
             rows = [row for row in self._differences(label) if any(row)]
-            unit = integers(self.problem.scores)[1]
+            unit = integer_rows(self.problem.scores)[1]
             found = combination_or_direction(rows, [True] * len(rows))[1] if rows else []
             self._interior[label] = None if found is None else [x * unit for x in found]
         return self._interior[label]
@@ -84,7 +85,7 @@ def basis_columns(
     An exact basis; where the floats have more exact rank than `rank`, their numerical one, the
     columns that a pivoted factorization takes first.
     """
-    rows, _ = integers([[Fraction(x) for x in row] for row in embedding.tolist()])
+    rows, _ = integer_rows([[Fraction(x) for x in row] for row in embedding.tolist()])
     kept = independent_columns(rows)
     if rank is not None and len(kept) > rank:  # more than the floats can tell apart
         root = np.ones(len(rows)) if measure is None else np.sqrt(measure)

@@ -13,9 +13,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from consistruct._exact import solve_integers
 from consistruct.calibration.lp import minimize, simplex_row
-from consistruct.calibration.proofs.checkers.listed import Problem
+from consistruct.certificates.exact import solve_integers
+from consistruct.certificates.listed import Problem
 from consistruct.protocols import FloatArray
 
 __all__ = ["Level", "exact_level", "residual"]

@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from consistruct.calibration.proofs.base import down, plain, up
-from consistruct.calibration.proofs.checkers.listed import Problem, bound, product
 from consistruct.calibration.proofs.filters import FloatView, Point, is_safe, safe_eps
 from consistruct.calibration.proofs.listed import ListedCertificate
 from consistruct.calibration.proofs.provers.labels import Winners, basis_columns
@@ -38,6 +37,8 @@ from consistruct.calibration.proofs.provers.reduced import (
     over_cells,
     solve_reduced,
 )
+from consistruct.certificates.exact import product
+from consistruct.certificates.listed import Problem, bound
 from consistruct.exceptions import ConsistructError
 from consistruct.protocols import FloatArray
 

@@ -8,8 +8,6 @@ from functools import cached_property
 from typing import Literal
 
 from consistruct.calibration.proofs.base import down, plain, up
-from consistruct.calibration.proofs.checkers.listed import integers
-from consistruct.calibration.proofs.checkers.mixed import Orbit, orbits
 from consistruct.calibration.proofs.mixed import MixedCertificate
 from consistruct.calibration.proofs.provers.pair import (
     IntegerPair,
@@ -19,6 +17,8 @@ from consistruct.calibration.proofs.provers.pair import (
     lemke,
     trace,
 )
+from consistruct.certificates.exact import integer_rows
+from consistruct.certificates.mixed import Orbit, orbits
 from consistruct.structures.classes import Partition
 
 __all__ = ["MixedProver", "OrbitProof"]
@@ -68,10 +68,10 @@ class MixedProver:
         differences = [
             [a - b for a, b in zip(row, orbit.projected[1], strict=True)] for row in rows
         ]
-        both, unit = integers([*differences, orbit.gap()])
+        both, unit = integer_rows([*differences, orbit.gap()])
         inverse = [1 / n for n in orbit.weights]
         others = [x for c, x in enumerate(inverse) if c != 1]
-        kernel, scale = integers(
+        kernel, scale = integer_rows(
             [
                 [inverse[1] + (x if a == b else 0) for b in range(len(others))]
                 for a, x in enumerate(others)

@@ -2,7 +2,7 @@
 
 The distribution is moved toward the true label of largest gap until j is worse than i by ε, the
 parameters until no label scores more than j; both ends are then rational numbers. The arithmetic is
-that of the stand-alone checkers, so what is found here passes there.
+that of `consistruct.certificates`, so what is found here passes there.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ import numpy as np
 
 from consistruct.calibration.methods.orbits.chain import snapped
 from consistruct.calibration.proofs.base import up
-from consistruct.calibration.proofs.checkers import orders, pairs, sizes, states
+from consistruct.certificates import KINDS, orders
+from consistruct.certificates.exact import dot
+from consistruct.certificates.theorem7 import expected_target
 from consistruct.exceptions import ConsistructError
 from consistruct.losses import (
     Kendall,
@@ -55,7 +57,7 @@ class OracleProver:
 
     Attributes
     ----------
-    kind : name of the stand-alone checker
+    kind : name of the kind of certificate
     problem : the loss as plain data, the fields of a certificate
     """
 
@@ -65,11 +67,7 @@ class OracleProver:
     @cached_property
     def space(self) -> Any:
         """The scores as the checker has them."""
-        if self.kind == "orders":
-            return orders.KINDS[self.problem["loss"]["name"]](self.problem["loss"])
-        if self.kind == "pairs":
-            return pairs.Pairs(self.problem["loss"])
-        return states.Chain(self.problem) if self.kind == "states" else sizes.Sets(self.problem)
+        return KINDS[self.kind].space_of(self.problem)
 
     def eps(self, eps: float) -> Fraction:
         """ε, or the multiple of 1/T next to it where H jumps there."""
@@ -77,11 +75,11 @@ class OracleProver:
 
     @cached_property
     def _diameter(self) -> Fraction:
-        found: Fraction = self.space.diameter()
+        found: Fraction = self.space.diameter(Fraction(0))
         return found
 
     def lower(self, eps: Fraction) -> Fraction:
-        """Theorem 7."""
+        """Theorem 7; only the states of a chain have a diameter that depends on ε."""
         far = self.space.diameter(eps) if self.kind == "states" else self._diameter
         return eps**2 / (2 * far)
 
@@ -97,14 +95,14 @@ class OracleProver:
         space = self.space
         i, j = (space.features(label) for label in pair)
         gap = [b - a for a, b in zip(i, j, strict=True)]
-        gaps = [orders.dot(gap, space.target(true_label)) for true_label in true_labels]
+        gaps = [dot(gap, space.target(true_label)) for true_label in true_labels]
         weights = _raised(np.maximum(distribution, 0.0).tolist(), gaps, eps)
         if weights is None:
             return None
         scores = self._winning(j, [float(x) for x in theta], pair[1])
         if scores is None:
             return None
-        expected = orders.expected(space, true_labels, weights)
+        expected = expected_target(space, true_labels, weights)
         total = [Fraction(a) + b for a, b in zip(scores, expected, strict=True)]
         return ExactPoint(weights, scores, space.mean_square(total) / 2)
 
@@ -125,7 +123,7 @@ class OracleProver:
     def _lacking(self, j: list[Fraction], theta: list[float]) -> Fraction:
         """By how much the best label is ahead of j."""
         exact = [Fraction(x) for x in theta]
-        found: Fraction = self.space.largest(exact) - orders.dot(j, exact)
+        found: Fraction = self.space.largest(exact) - dot(j, exact)
         return found
 
     def _direction(self, j: list[Fraction]) -> list[Fraction]:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from consistruct._exact import solve_integers
+from consistruct.certificates.exact import solve_integers
 
 __all__ = [
     "IntegerPair",

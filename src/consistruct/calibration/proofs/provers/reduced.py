@@ -9,7 +9,6 @@ from typing import Protocol
 import numpy as np
 
 from consistruct.calibration.problem.pair_bounds import hull_slope
-from consistruct.calibration.proofs.checkers.listed import integers
 from consistruct.calibration.proofs.provers.pair import (
     IntegerPair,
     Solution,
@@ -18,6 +17,7 @@ from consistruct.calibration.proofs.provers.pair import (
     is_small,
     lemke,
 )
+from consistruct.certificates.exact import integer_rows
 from consistruct.protocols import FloatArray
 
 __all__ = [
@@ -72,8 +72,8 @@ def over_cells(pair: IntegerPair, others: list[int], cells: Cells) -> tuple[Inte
         for one in rows
     ]
     g = [Fraction(sum(pair.g[y] for y in cell), len(cell)) for cell in cells.true_labels]
-    kernel, scale = integers(K)
-    both, unit = integers([*B, g])
+    kernel, scale = integer_rows(K)
+    both, unit = integer_rows([*B, g])
     return IntegerPair(kernel, both[:-1], both[-1]), unit, scale
 
 

@@ -30,14 +30,13 @@ from consistruct.calibration.methods.nonquadratic.polyhedral.hinges import (
     Polyhedral,
     Relaxation,
 )
-from consistruct.calibration.proofs.checkers.polyhedral import (
+from consistruct.certificates.exact import integer_dot, integers
+from consistruct.certificates.polyhedral import (
     UNIT,
     Distribution,
     Problem,
     Vertex,
     clip,
-    dot,
-    integers,
 )
 from consistruct.protocols import FloatArray
 
@@ -284,7 +283,7 @@ class PairSearch:
             if missing[a] <= TIE:
                 return False
             cut = _normal(piece.risks - self.values.piece_at(distributions[a]))
-            signs = [dot(cut, x) for x, _, _ in node.vertices]
+            signs = [integer_dot(cut, x) for x, _, _ in node.vertices]
             if min(signs) < 0 < max(signs):
                 halves = clip(node.vertices, cut, node.bit, self.values.height)
                 node.cut = cut
@@ -297,5 +296,6 @@ def _normal(values: FloatArray) -> Distribution:
     """Short integers in the direction of a vector: simple fractions where they are some."""
     simple = [Fraction(x).limit_denominator(5040) for x in values.tolist()]
     if max(abs(float(a) - b) for a, b in zip(simple, values.tolist(), strict=True)) < 1e-12:
-        return integers(simple)
-    return integers([Fraction(round(x * 2**CUT_BITS)) for x in values.tolist()])
+        return tuple(integers(simple)[0])
+    rounded = [Fraction(round(x * 2**CUT_BITS)) for x in values.tolist()]
+    return tuple(integers(rounded)[0])

@@ -35,8 +35,8 @@ from consistruct.calibration.methods.nonquadratic.polyhedral.hinges import Hinge
 from consistruct.calibration.methods.nonquadratic.polyhedral.snapping import upper_point
 from consistruct.calibration.methods.nonquadratic.polyhedral.symmetries import pair_symmetries
 from consistruct.calibration.proofs.base import down
-from consistruct.calibration.proofs.checkers.polyhedral import Problem
 from consistruct.calibration.proofs.polyhedral import PolyhedralCertificate
+from consistruct.certificates.polyhedral import Problem
 from consistruct.losses.base import Loss
 from consistruct.protocols import FloatArray
 

@@ -17,7 +17,8 @@ import numpy as np
 
 from consistruct.calibration.methods.nonquadratic.pairs import reaching
 from consistruct.calibration.methods.nonquadratic.polyhedral.hinges import Piece, Polyhedral
-from consistruct.calibration.proofs.checkers.polyhedral import Problem, Refused, dot
+from consistruct.certificates.exact import Refused, dot
+from consistruct.certificates.polyhedral import Problem
 from consistruct.protocols import FloatArray
 
 __all__ = ["UpperPoint", "upper_point"]

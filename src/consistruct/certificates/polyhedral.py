@@ -1,7 +1,4 @@
-#!/usr/bin/env python3
-"""Check a certificate of a hinge surrogate. Python's standard library alone; exact arithmetic only.
-
-    python polyhedral.py certificate.json      # exit code 0: proved, 1: refused, 2: unreadable
+"""Check a claim about the hinge or the max-min margin.
 
 The claim: lower <= H(eps) <= upper for the loss matrix L (k x k) and argmax decoding, where
 H(eps) = min V_j(q) - V(q) over labels j, i and distributions q with (L q)_i least, (L_j - L_i) q >=
@@ -21,57 +18,30 @@ Both are positively homogeneous and concave in q, and V_j >= V. So few lines che
   What a point leaves over goes to j, whose row (or p_j) has no bound: every small one is valid.
 * `symmetries` are permutations of the labels that do not change L; a pair is proved if an image is.
   Labels other than i, j that may be swapped may also be assumed in descending order of q.
-Numbers are integers, floats (dyadic rationals) or strings "p/q", all exact. No tolerance.
 """
 
 from __future__ import annotations
 
-import json
 import math
-import re
-import sys
 from fractions import Fraction
 from typing import Any
 
-RATIONAL = r"-?(0x[0-9a-f]+|[0-9]+)(/(0x[0-9a-f]+|[0-9]+))?"
+from consistruct.certificates.exact import (
+    Refused,
+    distribution,
+    dot,
+    ends,
+    integer,
+    integer_dot,
+    integers,
+    number,
+    vector,
+)
+from consistruct.certificates.statement import NO_MEASURE, Statement, matrix_statement
+
 UNIT = 2**45  # points, potentials and multipliers are integers over it
 Distribution = tuple[int, ...]  # a distribution times any positive number
 Vertex = tuple[Distribution, int, Fraction]  # q, bits of the constraints that are tight, W
-
-
-class Refused(ValueError):
-    """The certificate does not prove its claim."""
-
-
-def number(value: Any, name: str = "a number") -> Fraction:
-    """The exact value of an integer, a finite float or a string "p/q"."""
-    try:
-        if isinstance(value, str) and re.fullmatch(RATIONAL, value):
-            top, _, bottom = value.partition("/")
-            return Fraction(int(top, 0), int(bottom or "1", 0))
-        if type(value) in (int, float, Fraction):
-            return Fraction(value)
-    except (ValueError, OverflowError, ZeroDivisionError):
-        pass
-    raise Refused(f"{name} must be a finite number, got {value!r}")
-
-
-def vector(values: Any, size: int, name: str) -> list[Fraction]:
-    """Exact numbers."""
-    if not isinstance(values, (list, tuple)) or len(values) != size:
-        raise Refused(f"{name} must be a list of {size} numbers")
-    return [number(value, name) for value in values]
-
-
-def integers(values: list[Fraction]) -> Distribution:
-    """Rationals times their common denominator."""
-    common = math.lcm(*(x.denominator for x in values))
-    return tuple(x.numerator * (common // x.denominator) for x in values)
-
-
-def dot(a: Any, b: Any) -> Any:
-    """The sum of products."""
-    return sum(x * y for x, y in zip(a, b))
 
 
 def clip(vertices: list[Vertex], normal: Distribution, bit: int, height: Any) -> list[list[Vertex]]:
@@ -79,7 +49,7 @@ def clip(vertices: list[Vertex], normal: Distribution, bit: int, height: Any) ->
 
     A cut makes a vertex on every edge that it crosses: between two vertices such that no third one
     has all constraints tight that are tight at both."""
-    signs = [dot(normal, x) for x, _, _ in vertices]
+    signs = [integer_dot(normal, x) for x, _, _ in vertices]
     plus = [(x, m if s else m | bit, w) for s, (x, m, w) in zip(signs, vertices) if s >= 0]
     minus = [(x, m if s else m | bit, w) for s, (x, m, w) in zip(signs, vertices) if s <= 0]
     below = [(s, vertex) for s, vertex in zip(signs, vertices) if s < 0]
@@ -132,9 +102,10 @@ class Problem:
         if rows[j] or any(a > b for a, b in zip(rows + columns, full + full)):
             raise Refused("a point of the maximum exceeds its bounds")
         if self.hinge:
-            return Fraction(value + dot(self.L[j], (b - a for a, b in zip(columns, full))), UNIT)
+            left = (b - a for a, b in zip(columns, full))
+            return Fraction(value + integer_dot(self.L[j], left), UNIT)
         rows[j] = mass * UNIT - sum(rows)  # not negative: p_c <= q_c for the others
-        return Fraction(min(dot(row, rows) for row in self.L), UNIT)
+        return Fraction(min(integer_dot(row, rows) for row in self.L), UNIT)
 
     def risks(self, potential: list[Fraction], j: int | None = None) -> list[Fraction]:
         """Phi(f, .) of scores, or of mixed predictions: above V, above V_j if they predict j."""
@@ -171,7 +142,7 @@ class Problem:
         units = [tuple(int(c == y) for c in every) for y in every]
         bit = 1 << k  # bit y means q_y = 0
         found = [(x, bit - 1 ^ 1 << y, height(x, None)) for y, x in enumerate(units)]
-        found = clip(found, integers([x - eps for x in self.gap(j, i)]), bit, height)[0]
+        found = clip(found, tuple(integers([x - eps for x in self.gap(j, i)])[0]), bit, height)[0]
         others = [c for c in every if c not in (i, j)]
         for place, b in enumerate(others):
             for a in reversed(others[:place]):
@@ -190,16 +161,8 @@ class Problem:
         for c, nu in leaf["nu"]:
             weight = Fraction(integer(nu), UNIT)
             plane = [a + weight * b for a, b in zip(plane, self.gap(c, i))]
-        common = math.lcm(*(x.denominator for x in plane))  # integers are faster
-        whole = [int(x * common) for x in plane]
-        return min((w - Fraction(dot(whole, x), common)) / sum(x) for x, _, w in vertices)
-
-
-def integer(value: Any, low: float = 0, high: float = math.inf) -> int:
-    """An integer of a range."""
-    if type(value) is not int or not low <= value <= high:
-        raise Refused(f"an integer from {low} to {high} is needed, got {value!r}")
-    return value
+        whole, common = integers(plane)
+        return min((w - Fraction(integer_dot(whole, x), common)) / sum(x) for x, _, w in vertices)
 
 
 def check_pair(problem: Problem, proof: Any, eps: Fraction, lower: Fraction) -> None:
@@ -253,10 +216,7 @@ def check_lower(problem: Problem, document: Any, eps: Fraction, lower: Fraction)
 def check_upper(problem: Problem, document: Any, eps: Fraction, upper: Fraction) -> None:
     """One distribution and scores under which j is predicted though i is better by eps."""
     i, j = (integer(c, 0, problem.k - 1) for c in document["pair"])
-    weights = vector(document["distribution"], problem.k, "distribution")
-    if min(weights) < 0 or not any(weights):
-        raise Refused("distribution has negative weights or only zeros")
-    q = [x / sum(weights) for x in weights]
+    q = distribution(document["distribution"], problem.k)
     if dot(problem.gap(j, i), q) < eps:
         raise Refused(f"label {j} is not worse than {i} by eps under this distribution")
     scores = [x * problem.unit for x in vector(document["scores"], problem.k, "scores")]
@@ -265,36 +225,22 @@ def check_upper(problem: Problem, document: Any, eps: Fraction, upper: Fraction)
         raise Refused(f"the point has the value {float(value / problem.unit)!r}, above upper")
 
 
+def statement(document: dict[str, Any]) -> Statement:
+    """State the problem of a document."""
+    words = {"hinge": "hinge of Crammer and Singer with the costs as margins"}
+    return matrix_statement(
+        document,
+        ("surrogate", "loss"),
+        surrogate=words.get(document["surrogate"], "max-min margin"),
+        measure=NO_MEASURE,
+    )
+
+
 def verify(document: dict[str, Any]) -> None:
     """Raise Refused unless the document proves its claim."""
-    if document["kind"] != "polyhedral":
-        raise Refused("its kind is not 'polyhedral'")
     problem = Problem(document["surrogate"], document["loss"])
     # H of a multiple of L is that multiple of H
-    eps, lower, upper = (problem.unit * number(document[x], x) for x in ("eps", "lower", "upper"))
-    if eps <= 0:
-        raise Refused("eps must be positive")
+    eps, lower, upper = (problem.unit * x for x in ends(document))
     check_upper(problem, document, eps, upper)
     if lower > 0:
         check_lower(problem, document, eps, lower)
-
-
-def main(path: str) -> int:
-    """Read a certificate, print the verdict, return the exit code."""
-    try:
-        with open(path, encoding="utf-8") as file:
-            document = json.load(file)
-    except (OSError, ValueError) as reason:
-        print(f"unreadable: {reason}")
-        return 2
-    try:
-        verify(document)
-    except (ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError) as reason:
-        print(f"refused: {reason}")
-        return 1
-    print("proved")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]) if len(sys.argv) == 2 else print(__doc__) or 2)

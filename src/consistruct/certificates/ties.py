@@ -1,7 +1,4 @@
-#!/usr/bin/env python3
-"""Check a certificate of the linear-regret surrogate. Standard library, exact arithmetic only.
-
-    python ties.py certificate.json      # exit code 0: proved, 1: refused, 2: unreadable
+"""Check a claim about the linear-regret surrogate.
 
 The claim: lower <= H(eps) <= upper for a loss matrix L (k predictions, m true labels), one score
 per prediction and a number kappa > 0. Under a distribution q of the true label, with expected
@@ -28,69 +25,38 @@ over (L_j - L_i) q >= eps.
   are put right by this program before they are used, so any numbers will do.
 * eps / k + eps^2 / 4 kappa bounds every pair. A pair is also proved by one with labels of the same
   classes.
-
-Numbers are integers, floats (dyadic rationals) or strings "p/q", all exact. No tolerance.
 """
 
 from __future__ import annotations
 
 import itertools
-import json
-import re
-import sys
 from fractions import Fraction
 from typing import Any
 
-RATIONAL = r"-?(0x[0-9a-f]+|[0-9]+)(/(0x[0-9a-f]+|[0-9]+))?"
+from consistruct.certificates.exact import (
+    Refused,
+    distribution,
+    dot,
+    ends,
+    exact_text,
+    integer,
+    matrix,
+    number,
+    vector,
+)
+from consistruct.certificates.statement import NO_MEASURE, Statement, matrix_statement
+
 MOST_SETS = 100_000  # of one pair, up to swaps
-
-
-class Refused(ValueError):
-    """The certificate does not prove its claim."""
-
-
-def number(value: Any, name: str = "a number") -> Fraction:
-    """The exact value of an integer, a finite float or a string "p/q"."""
-    try:
-        if isinstance(value, str) and re.fullmatch(RATIONAL, value):
-            top, _, bottom = value.partition("/")
-            return Fraction(int(top, 0), int(bottom or "1", 0))
-        if type(value) in (int, float, Fraction):
-            return Fraction(value)
-    except (ValueError, OverflowError, ZeroDivisionError):
-        pass
-    raise Refused(f"{name} must be a finite number, got {value!r}")
-
-
-def vector(values: Any, size: int, name: str) -> list[Fraction]:
-    """Exact numbers."""
-    if not isinstance(values, (list, tuple)) or len(values) != size:
-        raise Refused(f"{name} must be a list of {size} numbers")
-    return [number(value, name) for value in values]
-
-
-def integer(value: Any, high: int) -> int:
-    """The number of a label."""
-    if type(value) is not int or not 0 <= value < high:
-        raise Refused(f"an integer from 0 to {high - 1} is needed, got {value!r}")
-    return value
-
-
-def dot(a: Any, b: Any) -> Fraction:
-    """The sum of products."""
-    return sum((x * y for x, y in zip(a, b)), Fraction(0))
 
 
 class Problem:
     """The loss, kappa, and which labels may be swapped."""
 
     def __init__(self, kappa: Any, loss: Any) -> None:
-        if not isinstance(loss, (list, tuple)) or not loss:
-            raise Refused("loss must be a list of rows")
-        self.k, self.m, self.kappa = len(loss), len(loss[0]), number(kappa, "kappa")
+        self.L, self.kappa = matrix(loss, "loss"), number(kappa, "kappa")
+        self.k, self.m = len(self.L), len(self.L[0])
         if self.kappa <= 0:
             raise Refused("kappa must be positive")
-        self.L = [vector(row, self.m, "loss") for row in loss]
         self.class_of = list(range(self.k))
         for c in range(self.k):
             alike = (d for d in range(c) if self.class_of[d] == d and self.swaps(c, d))
@@ -147,8 +113,8 @@ class Problem:
     def counts(self, i: int, j: int, box: Any) -> tuple[list[int], list[int]]:
         """The least and the most labels of each class; j is in every set."""
         sizes = [len(members) for members in self.classes(i, j)]
-        low = [integer(x, size + 1) for x, size in zip(box["low"], sizes)]
-        high = [integer(x, size + 1) for x, size in zip(box["high"], sizes)]
+        low = [integer(x, 0, size) for x, size in zip(box["low"], sizes)]
+        high = [integer(x, 0, size) for x, size in zip(box["high"], sizes)]
         if not len(low) == len(high) == len(box["low"]) == len(box["high"]) == len(sizes):
             raise Refused("a box has one count per class")
         if low[0] != 1 or any(a > b for a, b in zip(low, high)):
@@ -157,7 +123,7 @@ class Problem:
 
     def check_pair(self, proof: Any, eps: Fraction, lower: Fraction) -> tuple[int, int]:
         """Every set is in a box, and every box is bounded."""
-        i, j = (integer(c, self.k) for c in proof["pair"])
+        i, j = (integer(c, 0, self.k - 1) for c in proof["pair"])
         if i == j:
             raise Refused("a pair has two labels")
         left = 1
@@ -191,14 +157,11 @@ class Problem:
 
 def check_upper(problem: Problem, document: Any, eps: Fraction, upper: Fraction) -> None:
     """A distribution, and scores that predict j though i is better by eps."""
-    i, j = (integer(c, problem.k) for c in document["pair"])
-    weights = vector(document["distribution"], problem.m, "distribution")
-    if min(weights) < 0 or not any(weights):
-        raise Refused("distribution has negative weights or only zeros")
-    q = [x / sum(weights) for x in weights]
+    i, j = (integer(c, 0, problem.k - 1) for c in document["pair"])
+    q = distribution(document["distribution"], problem.m)
     if dot(problem.gap(i, j), q) < eps:
         raise Refused(f"label {j} is not worse than {i} by eps under this distribution")
-    tied = [integer(c, problem.k) for c in document["tied"]]
+    tied = [integer(c, 0, problem.k - 1) for c in document["tied"]]
     if j not in tied or len(set(tied)) < len(tied):
         raise Refused("tied labels must be distinct and contain j")
     value = problem.excess(q, tied, number(document["threshold"], "threshold"))
@@ -220,35 +183,23 @@ def check_lower(problem: Problem, document: Any, eps: Fraction, lower: Fraction)
             raise Refused(f"pair ({i}, {j}) is not proved")
 
 
+def statement(document: dict[str, Any]) -> Statement:
+    """State the problem of a document."""
+    kappa = number(document["kappa"], "kappa")
+    found = matrix_statement(
+        document,
+        ("kappa", "loss"),
+        surrogate=f"linear regret with κ = {exact_text(kappa)}",
+        measure=NO_MEASURE,
+    )
+    found.data["surrogate"] = "linear-regret"
+    return found
+
+
 def verify(document: dict[str, Any]) -> None:
     """Raise Refused unless the document proves its claim."""
-    if document["kind"] != "ties":
-        raise Refused("its kind is not 'ties'")
     problem = Problem(document["kappa"], document["loss"])
-    eps, lower, upper = (number(document[name], name) for name in ("eps", "lower", "upper"))
-    if eps <= 0:
-        raise Refused("eps must be positive")
+    eps, lower, upper = ends(document)
     check_upper(problem, document, eps, upper)
     if lower > 0:
         check_lower(problem, document, eps, lower)
-
-
-def main(path: str) -> int:
-    """Read a certificate, print the verdict, return the exit code."""
-    try:
-        with open(path, encoding="utf-8") as file:
-            document = json.load(file)
-    except (OSError, ValueError) as reason:
-        print(f"unreadable: {reason}")
-        return 2
-    try:
-        verify(document)
-    except (ValueError, KeyError, TypeError, IndexError, AttributeError, ArithmeticError) as reason:
-        print(f"refused: {reason}")
-        return 1
-    print("proved")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]) if len(sys.argv) == 2 else print(__doc__) or 2)

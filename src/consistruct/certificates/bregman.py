@@ -1,7 +1,4 @@
-#!/usr/bin/env python3
-"""Check a certificate of the logistic or the square surrogate. Python's standard library alone.
-
-    python bregman.py certificate.json      # exit code 0: proved, 1: refused, 2: unreadable
+"""Check a claim about the logistic or the square surrogate.
 
 The claim: lower <= k H(eps) <= upper for a loss matrix L (k predictions, m true labels) and one
 score per prediction; the label of the largest score is predicted. Under a distribution q of the
@@ -25,76 +22,28 @@ smaller numbers, and the excess of the surrogate is sum_c D(p_c, s_c) / k:
 
   where D(r, t) - g r is log((1 - r)/(1 - t)) for the logistic and (t^2 - r^2) / 2 for the square.
 
-Numbers are integers, floats (dyadic rationals) or strings "p/q", all exact. Logarithms are those of
-`decimal`, correctly rounded to 60 digits and then moved outward by one.
+Logarithms are rational bounds, rounded outward (`exact.log_up`).
 """
 
 from __future__ import annotations
 
-import decimal
-import json
-import re
-import sys
 from fractions import Fraction
 from typing import Any
 
-RATIONAL = r"-?(0x[0-9a-f]+|[0-9]+)(/(0x[0-9a-f]+|[0-9]+))?"
-CONTEXT = decimal.Context(prec=60, Emax=10**9, Emin=-(10**9))
-
-
-class Refused(ValueError):
-    """The certificate does not prove its claim."""
-
-
-def number(value: Any, name: str = "a number") -> Fraction:
-    """The exact value of an integer, a finite float or a string "p/q"."""
-    try:
-        if isinstance(value, str) and re.fullmatch(RATIONAL, value):
-            top, _, bottom = value.partition("/")
-            return Fraction(int(top, 0), int(bottom or "1", 0))
-        if type(value) in (int, float, Fraction):
-            return Fraction(value)
-    except (ValueError, OverflowError, ZeroDivisionError):
-        pass
-    raise Refused(f"{name} must be a finite number, got {value!r}")
-
-
-def vector(values: Any, size: int, name: str) -> list[Fraction]:
-    """Exact numbers."""
-    if not isinstance(values, (list, tuple)) or len(values) != size:
-        raise Refused(f"{name} must be a list of {size} numbers")
-    return [number(value, name) for value in values]
-
-
-def integer(value: Any, high: int) -> int:
-    """The number of a label."""
-    if type(value) is not int or not 0 <= value < high:
-        raise Refused(f"an integer from 0 to {high - 1} is needed, got {value!r}")
-    return value
-
-
-def dot(a: Any, b: Any) -> Fraction:
-    """The sum of products."""
-    return sum((x * y for x, y in zip(a, b)), Fraction(0))
-
-
-def rounded(x: Fraction, up: bool) -> decimal.Decimal:
-    """A decimal of 60 digits at or above x, or at or below it."""
-    context = CONTEXT.copy()
-    context.rounding = decimal.ROUND_CEILING if up else decimal.ROUND_FLOOR
-    return context.divide(decimal.Decimal(x.numerator), decimal.Decimal(x.denominator))
-
-
-def log_up(x: Fraction) -> Fraction:
-    """Above log(x), x > 0; log(1) is zero."""
-    if x == 1:
-        return Fraction(0)
-    return Fraction(CONTEXT.next_plus(CONTEXT.ln(rounded(x, True))))
-
-
-def log_down(x: Fraction) -> Fraction:
-    """Below log(x), x > 0."""
-    return -log_up(1 / x)
+from consistruct.certificates.exact import (
+    Refused,
+    distribution,
+    dot,
+    ends,
+    exact_text,
+    integer,
+    log_down,
+    log_up,
+    matrix,
+    number,
+    vector,
+)
+from consistruct.certificates.statement import Statement, matrix_statement
 
 
 class Problem:
@@ -103,11 +52,9 @@ class Problem:
     def __init__(self, surrogate: Any, largest: Any, loss: Any) -> None:
         if surrogate not in ("logistic", "square"):
             raise Refused("surrogates are logistic and square")
-        if not isinstance(loss, (list, tuple)) or not loss:
-            raise Refused("loss must be a list of rows")
         self.logistic = surrogate == "logistic"
-        self.k, self.m = len(loss), len(loss[0])
-        self.L = [vector(row, self.m, "loss") for row in loss]
+        self.L = matrix(loss, "loss")
+        self.k, self.m = len(self.L), len(self.L[0])
         self.largest = number(largest, "largest")
         if self.largest <= 0:
             raise Refused("largest must be positive")
@@ -135,7 +82,7 @@ class Problem:
 
     def bound(self, i: int, j: int, eps: Fraction, proof: Any) -> Fraction:
         """A lower bound on k H_ij from the numbers of a proof."""
-        labels = [integer(c, self.k) for c in proof["labels"]]
+        labels = [integer(c, 0, self.k - 1) for c in proof["labels"]]
         points = vector(proof["points"], len(labels), "points")
         if j not in labels or len(set(labels)) < len(labels):
             raise Refused("labels must be distinct and contain j")
@@ -179,11 +126,8 @@ class Problem:
 
 def check_upper(problem: Problem, document: Any, eps: Fraction, upper: Fraction) -> None:
     """A distribution, and scores that predict j though i is better by eps."""
-    i, j = (integer(c, problem.k) for c in document["pair"])
-    weights = vector(document["distribution"], problem.m, "distribution")
-    if min(weights) < 0 or not any(weights):
-        raise Refused("distribution has negative weights or only zeros")
-    q = [x / sum(weights) for x in weights]
+    i, j = (integer(c, 0, problem.k - 1) for c in document["pair"])
+    q = distribution(document["distribution"], problem.m)
     if dot(problem.gap(i, j), q) < eps:
         raise Refused(f"label {j} is not worse than {i} by eps under this distribution")
     value = problem.excess(j, q, number(document["threshold"], "threshold"))
@@ -195,7 +139,7 @@ def check_lower(problem: Problem, document: Any, eps: Fraction, lower: Fraction)
     """Every pair that reaches eps is bounded."""
     proofs = {}
     for proof in document["pairs"]:
-        i, j = (integer(c, problem.k) for c in proof["pair"])
+        i, j = (integer(c, 0, problem.k - 1) for c in proof["pair"])
         proofs[i, j] = proof
     for j in range(problem.k):
         for i in range(problem.k):
@@ -208,35 +152,25 @@ def check_lower(problem: Problem, document: Any, eps: Fraction, lower: Fraction)
                 raise Refused(f"pair ({i}, {j}) is bounded by {float(found)!r} only")
 
 
+def scale(document: dict[str, Any]) -> Fraction:
+    """Return what lower and upper are multiplied by to be bounds on H."""
+    return Fraction(1, len(document["loss"]))
+
+
+def statement(document: dict[str, Any]) -> Statement:
+    """State the problem of a document."""
+    largest = exact_text(number(document["largest"], "largest"))
+    return matrix_statement(
+        document,
+        ("surrogate", "largest", "loss"),
+        surrogate=f"{document['surrogate']} for losses up to {largest}",
+    )
+
+
 def verify(document: dict[str, Any]) -> None:
     """Raise Refused unless the document proves its claim."""
-    if document["kind"] != "bregman":
-        raise Refused("its kind is not 'bregman'")
     problem = Problem(document["surrogate"], document["largest"], document["loss"])
-    eps, lower, upper = (number(document[name], name) for name in ("eps", "lower", "upper"))
-    if eps <= 0:
-        raise Refused("eps must be positive")
+    eps, lower, upper = ends(document)
     check_upper(problem, document, eps, upper)
     if lower > 0:
         check_lower(problem, document, eps, lower)
-
-
-def main(path: str) -> int:
-    """Read a certificate, print the verdict, return the exit code."""
-    try:
-        with open(path, encoding="utf-8") as file:
-            document = json.load(file)
-    except (OSError, ValueError) as reason:
-        print(f"unreadable: {reason}")
-        return 2
-    try:
-        verify(document)
-    except (ValueError, KeyError, TypeError, IndexError, AttributeError, ArithmeticError) as reason:
-        print(f"refused: {reason}")
-        return 1
-    print("proved")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]) if len(sys.argv) == 2 else print(__doc__) or 2)

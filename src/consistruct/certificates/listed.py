@@ -1,7 +1,4 @@
-#!/usr/bin/env python3
-"""Check a certificate over listed labels. Python's standard library alone; exact arithmetic only.
-
-    python listed.py certificate.json          # exit code 0: proved, 1: refused, 2: unreadable
+"""Check a claim over listed labels: any loss matrix, any scores, any reference measure.
 
 The claim: lower <= H(eps) <= upper, H the calibration function of the quadratic surrogate for the
 loss matrix L (k predictions x m true labels), scores f = F theta and reference weights mu:
@@ -20,95 +17,41 @@ Why few lines check that. Write K = F (F' M F)^+ F', M = diag(mu), P L = K M L.
 * A label that is a mixture of others (`excluded`), one of them earlier, loses every tie and is
   never predicted. All others take part in the lower end. The two labels of the upper end must be
   predictable: `wins` has parameters under which they win.
-Numbers are integers, floats (dyadic rationals) or strings "p/q", all exact. There is no tolerance.
 """
 
 from __future__ import annotations
 
-import json
-import math
-import re
-import sys
 from fractions import Fraction
 from typing import Any
 
+from consistruct.certificates.exact import (
+    Refused,
+    distribution,
+    ends,
+    integer_rows,
+    integers,
+    label_pair,
+    matrix,
+    number,
+    product,
+    solve_integers,
+    vector,
+)
+from consistruct.certificates.statement import (
+    Statement,
+    matrix_statement,
+    measure_words,
+    scores_words,
+)
+
 Points = dict[tuple[int, int], list[tuple[dict[int, Fraction], Fraction]]]
-RATIONAL = r"-?(0x[0-9a-f]+|[0-9]+)(/(0x[0-9a-f]+|[0-9]+))?"
-
-
-class Refused(ValueError):
-    """The certificate does not prove its claim."""
-
-
-def number(value: Any, name: str = "a number") -> Fraction:
-    """The exact value of an integer, a finite float or a string "p/q"."""
-    try:
-        if isinstance(value, str) and re.fullmatch(RATIONAL, value):
-            top, _, bottom = value.partition("/")
-            return Fraction(int(top, 0), int(bottom or "1", 0))
-        if type(value) in (int, float, Fraction):
-            return Fraction(value)
-    except (ValueError, OverflowError, ZeroDivisionError):
-        pass
-    raise Refused(f"{name} must be a finite number, got {value!r}")
-
-
-def vector(values: Any, size: int, name: str) -> list[Fraction]:
-    """Exact numbers."""
-    if not isinstance(values, (list, tuple)) or len(values) != size:
-        raise Refused(f"{name} must be a list of {size} numbers")
-    return [number(value, name) for value in values]
-
-
-def matrix(rows: Any, n_rows: int, name: str) -> list[list[Fraction]]:
-    """Rows of exact numbers."""
-    if not isinstance(rows, (list, tuple)) or len(rows) != n_rows or not rows or not rows[0]:
-        raise Refused(f"{name} must be a list of {n_rows} rows")
-    return [vector(row, len(rows[0]), name) for row in rows]
-
-
-def integers(rows: list[list[Fraction]]) -> tuple[list[list[int]], int]:
-    """Rows of rationals as integers over one common denominator."""
-    common = math.lcm(*{x.denominator for row in rows for x in row})
-    return [[x.numerator * (common // x.denominator) for x in row] for row in rows], common
-
-
-def product(A: Any, B: Any) -> list[list[Fraction]]:
-    """A B', exactly; summed as integers, which is much faster."""
-    (left, d), (right, e) = integers(A), integers(B)
-    return [[Fraction(sum(x * y for x, y in zip(a, b)), d * e) for b in right] for a in left]
-
-
-def solve(A: list[list[int]], B: list[tuple[int, ...]]) -> list[list[Fraction]]:
-    """X with A X = B, both of integers and B in the range of A; superfluous unknowns are zero."""
-    n, m = len(A), len(B[0])
-    T = [list(A[row]) + list(B[row]) for row in range(n)]
-    pivots: list[int] = []
-    last, top = 1, 0
-    for column in range(n):
-        row = next((r for r in range(top, n) if T[r][column]), None)
-        if row is None:
-            continue
-        T[top], T[row] = T[row], T[top]
-        head = T[top]
-        p = head[column]
-        for r in range(n):
-            if r != top:
-                q, body = T[r][column], T[r]
-                T[r] = [(p * x - q * y) // last for x, y in zip(body, head)]
-        pivots.append(column)
-        last, top = p, top + 1
-    X = [[Fraction(0)] * m for _ in range(n)]
-    for r, column in enumerate(pivots):
-        X[column] = [Fraction(x, last) for x in T[r][n:]]
-    return X
 
 
 class Problem:
     """L = loss/unit, PL = projected/unit, K = kernel/scale; mu is uniform by default."""
 
     def __init__(self, loss: Any, scores: Any = None, measure: Any = None) -> None:
-        L = matrix(loss, len(loss), "loss")
+        L = matrix(loss, "loss")
         self.k, self.m = len(L), len(L[0])
         mu = [Fraction(1, self.k)] * self.k
         if measure is not None:
@@ -118,24 +61,28 @@ class Problem:
         self.mu, self.full = mu, scores is None
         self.scores: list[list[Fraction]] = []
         if scores is None:  # one score per label: K = diag(1/mu), PL = L
-            self.loss, self.unit = integers(L)
+            self.loss, self.unit = integer_rows(L)
             self.projected = self.loss
-            inverse, self.scale = integers([[1 / weight for weight in mu]])
-            self.inverse = inverse[0]
+            self.inverse, self.scale = integers([1 / weight for weight in mu])
             return
-        F = self.scores = matrix(scores, self.k, "scores")
-        rows, unit = integers(F)
-        weights, total = integers([mu])
+        F = self.scores = matrix(scores, "scores")
+        if len(F) != self.k:
+            raise Refused(f"scores must be a list of {self.k} rows")
+        rows, unit = integer_rows(F)
+        weights, total = integers(mu)
         columns = list(zip(*rows))
-        weighted = [[w * x for w, x in zip(weights[0], column)] for column in columns]
-        gram = integers(product(weighted, columns))[0]
+        weighted = [[w * x for w, x in zip(weights, column)] for column in columns]
+        gram = integer_rows(product(weighted, columns))[0]
         # gram = unit^2 total F'MF and the right-hand side unit F': X = (F'MF)^+ F' / (unit total)
-        X, self.scale = integers(solve(gram, columns))
-        self.kernel = integers(product(rows, [[total * x for x in row] for row in zip(*X)]))[0]
+        solved = solve_integers(gram, columns)
+        if solved is None:  # cannot be: every column is in the range of the Gram matrix
+            raise Refused("the Gram matrix of the scores has no inverse on their span")
+        X, self.scale = integer_rows(solved)
+        self.kernel = integer_rows(product(rows, [[total * x for x in row] for row in zip(*X)]))[0]
         self.dual = [[Fraction(x * unit * total, self.scale) for x in row] for row in X]
         PL = product(self.kernel, [[m * x for m, x in zip(mu, column)] for column in zip(*L)])
         PL = [[x / self.scale for x in row] for row in PL]
-        both, self.unit = integers(L + PL)
+        both, self.unit = integer_rows(L + PL)
         self.loss, self.projected = both[: self.k], both[self.k :]
 
     def distance(self, a: int, b: int, j: int) -> int:
@@ -155,7 +102,7 @@ def bound(
 ) -> Fraction | None:
     """The lower bound on H_ij(eps) of the dual point w >= 0, nu >= 0; None stands for infinity."""
     labels = [c for c, weight in w.items() if weight and c != j]
-    slope, *weights = integers([[nu, *(w[c] for c in labels)]])[0][0]
+    slope, *weights = integers([nu, *(w[c] for c in labels)])[0]
     if problem.full and labels == [i] and weights[0] == slope:
         least = 0  # Theorem 7
     else:
@@ -200,12 +147,10 @@ def check_lower(
 
 def check_upper(problem: Problem, document: dict[str, Any], eps: Fraction, upper: Fraction) -> None:
     """The point of the certificate is feasible and its value is at most `upper`."""
-    i, j = pair_of(document["pair"], problem.k)
-    q = vector(document["distribution"], problem.m, "distribution")
-    if any(x < 0 for x in q) or sum(q) <= 0:
-        raise Refused("distribution has negative weights or only zeros")
-    unit, support = problem.unit * sum(q), [(y, x) for y, x in enumerate(q) if x]
-    expected = [sum(x * row[y] for y, x in support) / unit for row in problem.loss]
+    i, j = label_pair(document["pair"], problem.k)
+    q = distribution(document["distribution"], problem.m)
+    support = [(y, x) for y, x in enumerate(q) if x]
+    expected = [sum(x * row[y] for y, x in support) / problem.unit for row in problem.loss]
     if expected[j] - expected[i] < eps:
         raise Refused(f"label {j} is not worse than {i} by eps under this distribution")
     if problem.full:  # f_j = level, f_c = min(-expected loss, level)
@@ -237,14 +182,6 @@ def check_excluded(F: list[list[Fraction]], label: int, mixture: dict[str, Any])
         raise Refused(f"label {label} is not shown to lose every tie")
 
 
-def pair_of(pair: Any, k: int) -> tuple[int, int]:
-    """Two labels."""
-    i, j = pair
-    if not (type(i) is int and type(j) is int and 0 <= i < k and 0 <= j < k and i != j):
-        raise Refused(f"({i}, {j}) is not a pair of labels")
-    return i, j
-
-
 def read_points(document: dict[str, Any], k: int) -> Points:
     """The dual points by pair."""
     points: Points = {}
@@ -253,21 +190,31 @@ def read_points(document: dict[str, Any], k: int) -> Points:
         nu = number(entry["nu"], "nu")
         if nu < 0 or any(x < 0 or not 0 <= c < k for c, x in w.items()):
             raise Refused("a multiplier is negative, or of a label that does not exist")
-        points.setdefault(pair_of(entry["pair"], k), []).append((w, nu))
+        points.setdefault(label_pair(entry["pair"], k), []).append((w, nu))
     return points
 
 
+def statement(document: dict[str, Any]) -> Statement:
+    """State the problem of a document."""
+    scores, measure = document["scores"], document["measure"]
+    return matrix_statement(
+        document,
+        ("loss", "scores", "measure"),
+        scores=scores_words(scores),
+        measure=measure_words(measure),
+    )
+
+
 def verify(document: dict[str, Any], screen: Any = None) -> None:
-    """Raise Refused unless the document proves its claim; `screen` may decide pairs beforehand."""
-    if document["kind"] != "listed":
-        raise Refused("its kind is not 'listed'")
-    problem = Problem(document["loss"], document.get("scores"), document.get("measure"))
-    eps = number(document["eps"], "eps")
-    lower, upper = number(document["lower"], "lower"), number(document["upper"], "upper")
-    if eps <= 0:
-        raise Refused("eps must be positive")
+    """Raise Refused unless the document proves its claim.
+
+    `screen(problem, eps, lower, points, rows)` may name pairs that are surely fine, so that only
+    the others need exact arithmetic; `calibration` passes one made of floats with error bounds.
+    """
+    problem = Problem(document["loss"], document["scores"], document["measure"])
+    eps, lower, upper = ends(document)
     points = read_points(document, problem.k)
-    excluded = {int(c): mixture for c, mixture in document.get("excluded", {}).items()}
+    excluded = {int(c): mixture for c, mixture in document["excluded"].items()}
     if excluded and problem.full:
         raise Refused("with full scores every label is predictable")
     for label, mixture in excluded.items():
@@ -277,24 +224,3 @@ def verify(document: dict[str, Any], screen: Any = None) -> None:
     proved = screen(problem, eps, lower, points, rows) if screen else ()
     todo = [(i, j) for i in rows for j in rows if i != j and (i, j) not in proved]
     check_lower(problem, eps, lower, points, todo)
-
-
-def main(path: str) -> int:
-    """Read a certificate, print the verdict, return the exit code."""
-    try:
-        with open(path, encoding="utf-8") as file:
-            document = json.load(file)
-    except (OSError, ValueError) as reason:
-        print(f"unreadable: {reason}")
-        return 2
-    try:
-        verify(document)
-    except (ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError) as reason:
-        print(f"refused: {reason}")
-        return 1
-    print("proved")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]) if len(sys.argv) == 2 else print(__doc__) or 2)

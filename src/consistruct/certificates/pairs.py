@@ -1,7 +1,4 @@
-#!/usr/bin/env python3
-"""Check a certificate about orders that are scored pair by pair. Standard library, exact.
-
-    python pairs.py certificate.json           # exit code 0: proved, 1: refused, 2: unreadable
+"""Check a claim about orders that are scored pair by pair.
 
 The claim: lower <= H(eps) <= upper, H the calibration function (see listed.py) of the quadratic
 surrogate under the uniform measure on all n! orders, n at most 14. A loss is a constant of the
@@ -23,66 +20,24 @@ constant: every order can be predicted, and D = 2 (rank - the least <F_a, F_b>) 
 
 from __future__ import annotations
 
-import json
 import math
-import re
-import sys
 from fractions import Fraction
 from typing import Any
 
+from consistruct.certificates.exact import Refused, dot
+from consistruct.certificates.orders import grades, positions, size_of
+from consistruct.certificates.statement import Statement, order_words
+from consistruct.certificates.theorem7 import verify_by_theorem7
+
 MOST_ITEMS = 14  # 2^n subsets
-RATIONAL = r"-?(0x[0-9a-f]+|[0-9]+)(/(0x[0-9a-f]+|[0-9]+))?"
-
-
-class Refused(ValueError):
-    """The certificate does not prove its claim."""
-
-
-def number(value: Any, name: str = "a number") -> Fraction:
-    """The exact value of an integer, a finite float or a string "p/q"."""
-    try:
-        if isinstance(value, str) and re.fullmatch(RATIONAL, value):
-            top, _, bottom = value.partition("/")
-            return Fraction(int(top, 0), int(bottom or "1", 0))
-        if type(value) in (int, float, Fraction):
-            return Fraction(value)
-    except (ValueError, OverflowError, ZeroDivisionError):
-        pass
-    raise Refused(f"{name} must be a finite number, got {value!r}")
-
-
-def vector(values: Any, size: int, name: str) -> list[Fraction]:
-    """Exact numbers."""
-    if not isinstance(values, (list, tuple)) or len(values) != size:
-        raise Refused(f"{name} must be a list of {size} numbers")
-    return [number(value, name) for value in values]
-
-
-def grades(values: Any, n: int, most: int | None = None) -> list[int]:
-    """n whole numbers from 0, below `most`."""
-    if not isinstance(values, (list, tuple)) or len(values) != n:
-        raise Refused(f"a true label must have {n} entries")
-    if any(type(x) is not int or x < 0 or (most is not None and x >= most) for x in values):
-        raise Refused(f"{values!r} are not grades of {n} items")
-    return list(values)
-
-
-def positions(order: Any, n: int) -> list[int]:
-    """Where each item stands, from 0."""
-    if sorted(grades(order, n)) != list(range(n)):
-        raise Refused(f"{order!r} is not an order of {n} items")
-    return [order.index(item) for item in range(n)]
-
-
-def dot(a: Any, b: Any) -> Fraction:
-    """Sum of products."""
-    return sum((x * y for x, y in zip(a, b) if x and y), Fraction(0))
 
 
 class Pairs:
     """Scores of pairs: which item comes first, or the later position of the two."""
 
     def __init__(self, loss: dict[str, Any]) -> None:
+        if loss["name"] not in ("signs", "precision"):
+            raise Refused(f"a loss {loss['name']!r} on pairs is not known")
         n = self.n = size_of(loss)
         if n > MOST_ITEMS:
             raise Refused(f"orders of more than {MOST_ITEMS} items are not compared here")
@@ -198,7 +153,7 @@ class Pairs:
             for i, j in self.pairs
         ]  # fmt: skip
 
-    def diameter(self) -> Fraction:
+    def diameter(self, eps: Fraction) -> Fraction:
         n = self.n  # with signs: the reverse order is opposite throughout
         if self.signs or n < 4:
             return Fraction(2 * n * (n - 1) if self.signs else 2 * n * (n + 1) - 8)
@@ -225,66 +180,21 @@ class Pairs:
         return 2 * (dot(f, theta) + self.largest([-value for value in theta]))
 
 
-def size_of(loss: dict[str, Any]) -> int:
-    """The number of items."""
-    if type(loss["n"]) is not int or loss["n"] < 2:
-        raise Refused("n must be an integer of at least 2")
-    return int(loss["n"])
+def statement(document: dict[str, Any]) -> Statement:
+    """State the problem of a document."""
+    return Statement(
+        loss=order_words(document["loss"]),
+        scores="one free score per pair of items",
+        measure="uniform on the orders",
+        data={"loss": document["loss"]},
+    )
 
 
-def expected(space: Any, true_labels: Any, distribution: Any) -> list[Fraction]:
-    """Uq, the distribution divided by its sum."""
-    q = vector(distribution, len(true_labels), "distribution")
-    if any(x < 0 for x in q) or sum(q) <= 0:
-        raise Refused("distribution has negative weights or only zeros")
-    total = [Fraction(0)] * space.width
-    for true_label, x in zip(true_labels, q):
-        for column, u in enumerate(space.target(true_label)):
-            if x and u:
-                total[column] += x * u
-    return [t / sum(q) for t in total]
+def space_of(document: dict[str, Any]) -> Pairs:
+    """Return the scores of the loss of a document."""
+    return Pairs(document["loss"])
 
 
 def verify(document: dict[str, Any]) -> None:
     """Raise Refused unless the document proves its claim."""
-    if document["kind"] != "pairs" or document["loss"]["name"] not in ("signs", "precision"):
-        raise Refused("its kind is not 'pairs', or its loss is not known")
-    space = Pairs(document["loss"])
-    eps = number(document["eps"], "eps")
-    lower, upper = number(document["lower"], "lower"), number(document["upper"], "upper")
-    if eps <= 0:
-        raise Refused("eps must be positive")
-    bound = eps**2 / (2 * space.diameter())
-    if lower > bound:
-        raise Refused(f"Theorem 7 gives {float(bound)!r} only")
-    i, j = (space.features(label) for label in document["pair"])
-    u = expected(space, document["true_labels"], document["distribution"])
-    if dot(j, u) - dot(i, u) < eps:
-        raise Refused("j is not worse than i by eps under this distribution")
-    theta = vector(document["theta"], space.width, "theta")
-    if dot(j, theta) < space.largest(theta):
-        raise Refused("j does not win under the scores")
-    value = space.mean_square([a + b for a, b in zip(theta, u)]) / 2
-    if value > upper:
-        raise Refused(f"the point has the value {float(value)!r}, above the upper end")
-
-
-def main(path: str) -> int:
-    """Read a certificate, print the verdict, return the exit code."""
-    try:
-        with open(path, encoding="utf-8") as file:
-            document = json.load(file)
-    except (OSError, ValueError) as reason:
-        print(f"unreadable: {reason}")
-        return 2
-    try:
-        verify(document)
-    except (ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError) as reason:
-        print(f"refused: {reason}")
-        return 1
-    print("proved")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]) if len(sys.argv) == 2 else print(__doc__) or 2)
+    verify_by_theorem7(document, space_of(document))

@@ -1,27 +1,165 @@
-"""Exact numbers: linear algebra and programming over the integers, fractions as text."""
+"""Exact numbers: reading, vectors, linear algebra, bounds on logarithms, numbers as text.
+
+Everything a certificate says is a rational number: integers, floats (dyadic rationals) and strings
+"p/q" are all exact, so no check has a tolerance. Sums of many fractions are taken over integers
+with one denominator, because `fractions` reduces every intermediate result, which is slow. Nothing
+here needs more than Python's standard library.
+"""
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
+from typing import Any
 
 __all__ = [
+    "RATIONAL",
+    "Refused",
     "combination_or_direction",
     "decimal_text",
+    "distribution",
+    "dot",
+    "ends",
     "exact_text",
+    "exp_up",
     "fraction_text",
     "independent_columns",
+    "integer",
     "integer_columns",
+    "integer_dot",
+    "integer_rows",
+    "integers",
+    "label_pair",
+    "log_down",
+    "log_up",
+    "matrix",
+    "number",
+    "product",
     "projection_kernel",
     "solve_integers",
+    "vector",
 ]
 
+RATIONAL = r"-?(0x[0-9a-f]+|[0-9]+)(/(0x[0-9a-f]+|[0-9]+))?"
+# ranks are decided modulo this prime, the largest Mersenne prime within a machine word
 PRIME = 2**61 - 1
 DECIMAL_BITS = 600  # longer integers are written in hexadecimal, which Python reads at any length
 DIGITS = 17  # of a decimal: what a float needs
 PLAIN = range(-6, 17)  # exponents of decimals that are written without one
+# Logarithms and exponentials: `decimal` rounds them correctly to 60 digits, far beyond the 17 of
+# the floats that search for a proof, and the next decimal outward is a bound.
+CONTEXT = Context(prec=60, Emax=10**9, Emin=-(10**9))
+LARGEST_EXPONENT = 2000  # exp of more bounds nothing and would have thousands of digits
+
+
+class Refused(ValueError):
+    """Say why a certificate does not prove its claim."""
+
+
+# --- what a document holds ------------------------------------------------------------------------
+
+
+def number(value: Any, name: str = "a number") -> Fraction:
+    """Return the exact value of an integer, a finite float or a string "p/q".
+
+    >>> number(0.5), number("-0x10/3"), number(7)
+    (Fraction(1, 2), Fraction(-16, 3), Fraction(7, 1))
+    """
+    try:
+        if isinstance(value, str) and re.fullmatch(RATIONAL, value):
+            top, _, bottom = value.partition("/")
+            return Fraction(int(top, 0), int(bottom or "1", 0))
+        if type(value) in (int, float, Fraction):  # neither bool nor what behaves like a number
+            return Fraction(value)
+    except (ValueError, OverflowError, ZeroDivisionError):
+        pass
+    raise Refused(f"{name} must be a finite number, got {value!r}")
+
+
+def vector(values: Any, size: int, name: str) -> list[Fraction]:
+    """Return so many exact numbers."""
+    if not isinstance(values, (list, tuple)) or len(values) != size:
+        raise Refused(f"{name} must be a list of {size} numbers")
+    return [number(value, name) for value in values]
+
+
+def matrix(rows: Any, name: str) -> list[list[Fraction]]:
+    """Return rows of exact numbers, all of the same length and none of them empty."""
+    good = isinstance(rows, (list, tuple)) and rows and isinstance(rows[0], (list, tuple))
+    if not good or not rows[0]:
+        raise Refused(f"{name} must be a list of rows")
+    return [vector(row, len(rows[0]), name) for row in rows]
+
+
+def integer(value: Any, low: float = 0, high: float = math.inf) -> int:
+    """Return an integer of a range: a count, or the number of a label."""
+    if type(value) is not int or not low <= value <= high:
+        raise Refused(f"an integer from {low} to {high} is needed, got {value!r}")
+    return value
+
+
+def label_pair(pair: Any, k: int) -> tuple[int, int]:
+    """Return two different labels of k."""
+    i, j = (integer(c, 0, k - 1) for c in pair)
+    if i == j:
+        raise Refused(f"({i}, {j}) is not a pair of labels")
+    return i, j
+
+
+def distribution(values: Any, size: int, name: str = "distribution") -> list[Fraction]:
+    """Return weights divided by their sum: probabilities need not be rational to be exact."""
+    weights = vector(values, size, name)
+    total = sum(weights)
+    if min(weights, default=Fraction(-1)) < 0 or not total:
+        raise Refused(f"{name} has negative weights or only zeros")
+    return [x / total for x in weights]
+
+
+def ends(document: dict[str, Any]) -> tuple[Fraction, Fraction, Fraction]:
+    """Return ε > 0 and the two ends of the interval that is claimed."""
+    eps, lower, upper = (number(document[name], name) for name in ("eps", "lower", "upper"))
+    if eps <= 0:
+        raise Refused("eps must be positive")
+    return eps, lower, upper
+
+
+# --- vectors and matrices -------------------------------------------------------------------------
+
+
+def dot(a: Iterable[Any], b: Iterable[Any]) -> Fraction:
+    """Return the sum of products; zeros are common and cost nothing."""
+    return sum((x * y for x, y in zip(a, b) if x and y), Fraction(0))
+
+
+def integer_dot(a: Iterable[int], b: Iterable[int]) -> int:
+    """Return the sum of products of integers: an integer, much faster than `dot`."""
+    return sum(x * y for x, y in zip(a, b))
+
+
+def integers(values: Sequence[Fraction]) -> tuple[list[int], int]:
+    """Return rationals as integers over their least common denominator.
+
+    >>> integers([Fraction(1, 2), Fraction(2, 3)])
+    ([3, 4], 6)
+    """
+    unit = math.lcm(*(x.denominator for x in values))
+    return [x.numerator * (unit // x.denominator) for x in values], unit
+
+
+def integer_rows(rows: Sequence[Sequence[Fraction]]) -> tuple[list[list[int]], int]:
+    """Return rows of rationals as integers over one common denominator."""
+    unit = math.lcm(*{x.denominator for row in rows for x in row})
+    return [[x.numerator * (unit // x.denominator) for x in row] for row in rows], unit
+
+
+def product(A: Any, B: Any) -> list[list[Fraction]]:
+    """Return A Bᵀ, summed as integers."""
+    (left, d), (right, e) = integer_rows(A), integer_rows(B)
+    return [[Fraction(sum(x * y for x, y in zip(a, b)), d * e) for b in right] for a in left]
+
 
 Rows = Sequence[Sequence[int]]
 
@@ -185,7 +323,37 @@ def combination_or_direction(
     return None, [-x for x in y]
 
 
-# --- numbers as text, never rounded into a falsehood ---
+# --- logarithms and exponentials ------------------------------------------------------------------
+
+
+def _rounded(x: Fraction, rounding: str) -> Decimal:
+    """Return a decimal of 60 digits at or above x, or at or below it."""
+    context = CONTEXT.copy()
+    context.rounding = rounding
+    return context.divide(Decimal(x.numerator), Decimal(x.denominator))
+
+
+def log_up(x: Fraction) -> Fraction:
+    """Return a rational above log x for x > 0; log 1 is zero exactly."""
+    if x == 1:
+        return Fraction(0)
+    return Fraction(CONTEXT.next_plus(CONTEXT.ln(_rounded(x, ROUND_CEILING))))
+
+
+def log_down(x: Fraction) -> Fraction:
+    """Return a rational below log x for x > 0."""
+    return -log_up(1 / x)
+
+
+def exp_up(x: Fraction) -> Fraction:
+    """Return a rational above exp x; exponents that are too large to bound anything are refused."""
+    if x > LARGEST_EXPONENT:
+        raise Refused("an exponent is too large to bound anything")
+    above = _rounded(max(x, Fraction(-LARGEST_EXPONENT)), ROUND_CEILING)
+    return Fraction(CONTEXT.next_plus(CONTEXT.exp(above)))
+
+
+# --- numbers as text, never rounded into a falsehood --------------------------------------------
 
 
 def fraction_text(x: Fraction) -> str:

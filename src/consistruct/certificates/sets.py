@@ -1,7 +1,4 @@
-#!/usr/bin/env python3
-"""Check a certificate for F-beta with its own scores over all set sizes. Standard library, exact.
-
-    python sets.py certificate.json            # exit code 0: proved, 1: refused, 2: unreadable
+"""Check a claim about F-beta with its own scores over all set sizes.
 
 L(c, y) = 1 - (1+b^2)|c & y| / (b^2|y| + |c|) for sets of T labels; two empty sets cost 1 - empty.
 The claim is lower <= H(eps) <= upper, H the calibration function (see listed.py) of the quadratic
@@ -25,33 +22,15 @@ multipliers may be averaged over cells.
 
 from __future__ import annotations
 
-import json
-import re
-import sys
 from collections.abc import Iterator
 from fractions import Fraction
 from itertools import product
 from typing import Any
 
+from consistruct.certificates.exact import Refused, number
+from consistruct.certificates.statement import Statement, fbeta_statement
+
 Counts = tuple[int, int, int, int]
-RATIONAL = r"-?(0x[0-9a-f]+|[0-9]+)(/(0x[0-9a-f]+|[0-9]+))?"
-
-
-class Refused(ValueError):
-    """The certificate does not prove its claim."""
-
-
-def number(value: Any, name: str = "a number") -> Fraction:
-    """The exact value of an integer, a finite float or a string "p/q"."""
-    try:
-        if isinstance(value, str) and re.fullmatch(RATIONAL, value):
-            top, _, bottom = value.partition("/")
-            return Fraction(int(top, 0), int(bottom or "1", 0))
-        if type(value) in (int, float, Fraction):
-            return Fraction(value)
-    except (ValueError, OverflowError, ZeroDivisionError):
-        pass
-    raise Refused(f"{name} must be a finite number, got {value!r}")
 
 
 class SetProblem:
@@ -209,10 +188,14 @@ def groups_of(value: Any, T: int) -> Counts:
     return found
 
 
+def statement(document: dict[str, Any]) -> Statement:
+    """State the problem of a document."""
+    T, beta, empty = (document[name] for name in ("T", "beta", "empty"))
+    return fbeta_statement(T, beta, empty, list(range(T + 1)))
+
+
 def verify(document: dict[str, Any]) -> None:
     """Raise Refused unless the document proves its claim."""
-    if document["kind"] != "sets":
-        raise Refused("its kind is not 'sets'")
     problem = SetProblem(document["T"], document["beta"], document["empty"])
     eps = number(document["eps"], "eps")
     lower, upper = number(document["lower"], "lower"), number(document["upper"], "upper")
@@ -242,24 +225,3 @@ def verify(document: dict[str, Any]) -> None:
             bound = max(bound, problem.dual(given[pair], eps))
         if bound < lower and problem.feasible(pair, eps):
             raise Refused(f"the pair {pair} is bounded below by {float(bound)!r} only")
-
-
-def main(path: str) -> int:
-    """Read a certificate, print the verdict, return the exit code."""
-    try:
-        with open(path, encoding="utf-8") as file:
-            document = json.load(file)
-    except (OSError, ValueError) as reason:
-        print(f"unreadable: {reason}")
-        return 2
-    try:
-        verify(document)
-    except (ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError) as reason:
-        print(f"refused: {reason}")
-        return 1
-    print("proved")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]) if len(sys.argv) == 2 else print(__doc__) or 2)

@@ -1,7 +1,4 @@
-#!/usr/bin/env python3
-"""Check a certificate for 0-1, block and mixed losses of any size. Standard library, exact.
-
-    python mixed.py certificate.json           # exit code 0: proved, 1: refused, 2: unreadable
+"""Check a claim about 0-1, block and mixed losses of any size.
 
 The loss is eta [y' != y] + (1 - eta) [block of y' != block of y] for blocks of the given sizes
 (the 0-1 loss is eta = 1). The claim: lower <= H(eps) / scale <= upper for the quadratic surrogate
@@ -27,39 +24,14 @@ L its average losses and P their projections on the scores (P = L with full scor
 
 from __future__ import annotations
 
-import json
-import re
-import sys
 from collections import Counter
 from fractions import Fraction
 from typing import Any
 
+from consistruct.certificates.exact import Refused, distribution, ends, exact_text, number, vector
+from consistruct.certificates.statement import Statement, scores_words
+
 Key = tuple[Any, ...]
-RATIONAL = r"-?(0x[0-9a-f]+|[0-9]+)(/(0x[0-9a-f]+|[0-9]+))?"
-
-
-class Refused(ValueError):
-    """The certificate does not prove its claim."""
-
-
-def number(value: Any, name: str = "a number") -> Fraction:
-    """The exact value of an integer, a finite float or a string "p/q"."""
-    try:
-        if isinstance(value, str) and re.fullmatch(RATIONAL, value):
-            top, _, bottom = value.partition("/")
-            return Fraction(int(top, 0), int(bottom or "1", 0))
-        if type(value) in (int, float, Fraction):
-            return Fraction(value)
-    except (ValueError, OverflowError, ZeroDivisionError):
-        pass
-    raise Refused(f"{name} must be a finite number, got {value!r}")
-
-
-def vector(values: Any, size: int, name: str) -> list[Fraction]:
-    """Exact numbers."""
-    if not isinstance(values, (list, tuple)) or len(values) != size:
-        raise Refused(f"{name} must be a list of {size} numbers")
-    return [number(value, name) for value in values]
 
 
 def orbits(sizes: list[int], scores: str) -> list[Key]:
@@ -149,15 +121,11 @@ class Orbit:
         norm = total**2 / self.weights[1] + sum(w[c] ** 2 / self.weights[c] for c in others)
         return height**2 / (2 * norm)
 
-    def value(self, distribution: list[Fraction], level: Fraction, eps: Fraction) -> Fraction:
-        """1/2 |excess|^2 of distribution (normalized here) and level; refused where infeasible."""
-        total = sum(distribution)
-        if total <= 0 or any(x < 0 for x in distribution):
-            raise Refused("distribution has negative weights or only zeros")
-        distribution = [x / total for x in distribution]
-        if sum(x * g for x, g in zip(distribution, self.gap())) < eps:
+    def value(self, q: list[Fraction], level: Fraction, eps: Fraction) -> Fraction:
+        """1/2 |excess|^2 of a distribution and a level; refused where they are not feasible."""
+        if sum(x * g for x, g in zip(q, self.gap())) < eps:
             raise Refused("j is not worse than i by eps under this distribution")
-        lacking = [level + sum(x * p for x, p in zip(distribution, row)) for row in self.projected]
+        lacking = [level + sum(x * p for x, p in zip(q, row)) for row in self.projected]
         counted = [(n, x) for c, (n, x) in enumerate(zip(self.weights, lacking)) if c == 1 or x < 0]
         return sum((n * x * x for n, x in counted), Fraction(0)) / 2
 
@@ -200,23 +168,45 @@ def orbit_of(document: dict[str, Any], sizes: list[int], block: Any, first: Any)
     return ("two", sizes[one], sizes[other])
 
 
+def scale(document: dict[str, Any]) -> Fraction:
+    """Return what lower and upper are multiplied by to be bounds on H."""
+    sizes = document["sizes"]
+    return Fraction(1 if document["scores"] == "full" else min(sizes), sum(sizes))
+
+
+def statement(document: dict[str, Any]) -> Statement:
+    """State the problem of a document."""
+    sizes, eta = document["sizes"], number(document["eta"], "eta")
+    if eta == 1 or max(sizes) == 1:
+        words = f"the 0-1 loss of {sum(sizes)} labels"
+    else:
+        words = (
+            f"{exact_text(eta)} times the 0-1 loss of {sum(sizes)} labels, the rest of one times "
+            f"whether the block is wrong, with {len(sizes)} blocks of {min(sizes)} to "
+            f"{max(sizes)} labels"
+        )
+    full = document["scores"] == "full"
+    return Statement(
+        loss=words,
+        scores=scores_words(None) if full else "one free score per block",
+        data={name: document[name] for name in ("sizes", "assignment", "eta", "scores")},
+    )
+
+
 def verify(document: dict[str, Any]) -> None:
     """Raise Refused unless the document proves its claim."""
-    if document["kind"] != "mixed":
-        raise Refused("its kind is not 'mixed'")
     sizes, block, first = block_sizes(document)
-    eta, eps = number(document["eta"], "eta"), number(document["eps"], "eps")
-    lower, upper = number(document["lower"], "lower"), number(document["upper"], "upper")
-    scores = document["scores"]
-    if not 0 <= eta <= 1 or eps <= 0 or scores not in ("full", "blocks"):
-        raise Refused("needs 0 <= eta <= 1, eps > 0 and scores 'full' or 'blocks'")
+    eps, lower, upper = ends(document)
+    eta, scores = number(document["eta"], "eta"), document["scores"]
+    if not 0 <= eta <= 1 or scores not in ("full", "blocks"):
+        raise Refused("needs 0 <= eta <= 1 and scores 'full' or 'blocks'")
     known = orbits(sizes, scores)
     key = orbit_of(document, sizes, block, first)
     if key not in known:
         raise Refused("the two labels of the pair cannot both be predicted")
     orbit = Orbit(sizes, eta, scores, key)
-    distribution = vector(document["distribution"], len(orbit.loss[0]), "distribution")
-    value = orbit.value(distribution, number(document["level"], "level"), eps)
+    q = distribution(document["distribution"], len(orbit.loss[0]))
+    value = orbit.value(q, number(document["level"], "level"), eps)
     if value > upper:
         raise Refused(f"the point has the value {float(value)!r}, above the upper end")
     points = document["points"]
@@ -234,24 +224,3 @@ def verify(document: dict[str, Any]) -> None:
             best = max(best, orbit.bound(w, nu, eps))
         if best < lower:
             raise Refused(f"the orbit {key} is bounded below by {float(best)!r} only")
-
-
-def main(path: str) -> int:
-    """Read a certificate, print the verdict, return the exit code."""
-    try:
-        with open(path, encoding="utf-8") as file:
-            document = json.load(file)
-    except (OSError, ValueError) as reason:
-        print(f"unreadable: {reason}")
-        return 2
-    try:
-        verify(document)
-    except (ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError) as reason:
-        print(f"refused: {reason}")
-        return 1
-    print("proved")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]) if len(sys.argv) == 2 else print(__doc__) or 2)

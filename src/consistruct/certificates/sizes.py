@@ -1,9 +1,6 @@
-#!/usr/bin/env python3
-"""Check a certificate for the F-beta loss of label sets that are never listed. Exact.
+"""Check a claim about the F-beta loss of label sets that are never listed.
 
-    python sizes.py certificate.json           # exit code 0: proved, 1: refused, 2: unreadable
-
-Python's standard library alone. L(c, y) = 1 - (1+b^2)|c & y| / (b^2|y| + |c|) for sets c, y of T
+L(c, y) = 1 - (1+b^2)|c & y| / (b^2|y| + |c|) for sets c, y of T
 labels; two empty sets cost 1 - empty. True labels have the sizes given. The claim is lower <=
 H(eps) <= upper, H the calibration function (see listed.py) of the quadratic surrogate under the
 measure that is uniform over set sizes, then over sets. Scores, with m = |c| and w(m, s) =
@@ -27,45 +24,18 @@ predicted as soon as some true label has a size in 1..T-1.
 
 from __future__ import annotations
 
-import json
 import math
-import re
-import sys
 from fractions import Fraction
 from typing import Any
 
-EXACT_SIZES, EXACT_LABELS = 8, 300  # up to here D is computed
-GRID = 2**400  # for Gram matrices, rounded down
-RATIONAL = r"-?(0x[0-9a-f]+|[0-9]+)(/(0x[0-9a-f]+|[0-9]+))?"
+from consistruct.certificates.exact import Refused, dot, integers, number
+from consistruct.certificates.statement import Statement, fbeta_statement
+from consistruct.certificates.theorem7 import verify_by_theorem7
 
-
-class Refused(ValueError):
-    """The certificate does not prove its claim."""
-
-
-def number(value: Any, name: str = "a number") -> Fraction:
-    """The exact value of an integer, a finite float or a string "p/q"."""
-    try:
-        if isinstance(value, str) and re.fullmatch(RATIONAL, value):
-            top, _, bottom = value.partition("/")
-            return Fraction(int(top, 0), int(bottom or "1", 0))
-        if type(value) in (int, float, Fraction):
-            return Fraction(value)
-    except (ValueError, OverflowError, ZeroDivisionError):
-        pass
-    raise Refused(f"{name} must be a finite number, got {value!r}")
-
-
-def vector(values: Any, size: int, name: str) -> list[Fraction]:
-    """Exact numbers."""
-    if not isinstance(values, (list, tuple)) or len(values) != size:
-        raise Refused(f"{name} must be a list of {size} numbers")
-    return [number(value, name) for value in values]
-
-
-def dot(a: Any, b: Any) -> Fraction:
-    """Sum of products."""
-    return sum((x * y for x, y in zip(a, b) if x and y), Fraction(0))
+EXACT_SIZES, EXACT_LABELS = 8, 300  # up to so many D is computed; beyond, it is bounded
+# Gram matrices are rounded down to multiples of 1/GRID, so that their inverses stay short; `Kernel`
+# accounts for what that loses
+GRID = 2**400
 
 
 class Sets:
@@ -156,7 +126,7 @@ class Sets:
             total += (constant + Fraction(m * whole, T * unit)) ** 2 + spread / unit**2
         return total / (T + 1)
 
-    def diameter(self) -> Fraction:
+    def diameter(self, eps: Fraction) -> Fraction:
         T = self.T
         if len(self.blocks) > min(EXACT_SIZES, T - 2) or T > EXACT_LABELS:
             # layers of measure 1/(T+1); T dimensions each, one for the empty and the full set
@@ -217,65 +187,14 @@ class Kernel:
         return (value - 2 * both * self.product(m, n) * d * e) / (self.unit * d * d * e * e)
 
 
-def integers(row: list[Fraction]) -> tuple[list[int], int]:
-    """Over one denominator."""
-    unit = math.lcm(*(x.denominator for x in row))
-    return [x.numerator * (unit // x.denominator) for x in row], unit
+def statement(document: dict[str, Any]) -> Statement:
+    """State the problem of a document."""
+    return fbeta_statement(*(document[name] for name in ("T", "beta", "empty", "sizes")))
 
 
-def expected(space: Any, true_labels: Any, distribution: Any) -> list[Fraction]:
-    """Uq, the distribution divided by its sum."""
-    q = vector(distribution, len(true_labels), "distribution")
-    if any(x < 0 for x in q) or sum(q) <= 0:
-        raise Refused("distribution has negative weights or only zeros")
-    total = [Fraction(0)] * space.width
-    for true_label, x in zip(true_labels, q):
-        for column, u in enumerate(space.target(true_label)):
-            if x and u:
-                total[column] += x * u
-    return [t / sum(q) for t in total]
+space_of = Sets  # the scores of a document
 
 
 def verify(document: dict[str, Any]) -> None:
     """Raise Refused unless the document proves its claim."""
-    if document["kind"] != "sizes":
-        raise Refused("its kind is not 'sizes'")
-    space = Sets(document)
-    eps = number(document["eps"], "eps")
-    lower, upper = number(document["lower"], "lower"), number(document["upper"], "upper")
-    if eps <= 0:
-        raise Refused("eps must be positive")
-    bound = eps**2 / (2 * space.diameter())
-    if lower > bound:
-        raise Refused(f"Theorem 7 gives {float(bound)!r} only")
-    i, j = (space.features(label) for label in document["pair"])
-    u = expected(space, document["true_labels"], document["distribution"])
-    if dot(j, u) - dot(i, u) < eps:
-        raise Refused("j is not worse than i by eps under this distribution")
-    theta = vector(document["theta"], space.width, "theta")
-    if dot(j, theta) < space.largest(theta):
-        raise Refused("j does not win under the scores")
-    value = space.mean_square([a + b for a, b in zip(theta, u)]) / 2
-    if value > upper:
-        raise Refused(f"the point has the value {float(value)!r}, above the upper end")
-
-
-def main(path: str) -> int:
-    """Read a certificate, print the verdict, return the exit code."""
-    try:
-        with open(path, encoding="utf-8") as file:
-            document = json.load(file)
-    except (OSError, ValueError) as reason:
-        print(f"unreadable: {reason}")
-        return 2
-    try:
-        verify(document)
-    except (ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError) as reason:
-        print(f"refused: {reason}")
-        return 1
-    print("proved")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]) if len(sys.argv) == 2 else print(__doc__) or 2)
+    verify_by_theorem7(document, Sets(document))

@@ -1,7 +1,4 @@
-#!/usr/bin/env python3
-"""Check a certificate about orders of n items that are never listed. Standard library, exact.
-
-    python orders.py certificate.json          # exit code 0: proved, 1: refused, 2: unreadable
+"""Check a claim about orders of n items that are never listed, scored by item or by place.
 
 The claim: lower <= H(eps) <= upper, H the calibration function (see listed.py) of the quadratic
 surrogate under the uniform measure on all n! orders. A loss is a constant of the true label y plus
@@ -24,38 +21,13 @@ every distinct F_c lies on one sphere and can be predicted.
 
 from __future__ import annotations
 
-import json
 import math
-import re
-import sys
 from fractions import Fraction
 from typing import Any
 
-RATIONAL = r"-?(0x[0-9a-f]+|[0-9]+)(/(0x[0-9a-f]+|[0-9]+))?"
-
-
-class Refused(ValueError):
-    """The certificate does not prove its claim."""
-
-
-def number(value: Any, name: str = "a number") -> Fraction:
-    """The exact value of an integer, a finite float or a string "p/q"."""
-    try:
-        if isinstance(value, str) and re.fullmatch(RATIONAL, value):
-            top, _, bottom = value.partition("/")
-            return Fraction(int(top, 0), int(bottom or "1", 0))
-        if type(value) in (int, float, Fraction):
-            return Fraction(value)
-    except (ValueError, OverflowError, ZeroDivisionError):
-        pass
-    raise Refused(f"{name} must be a finite number, got {value!r}")
-
-
-def vector(values: Any, size: int, name: str) -> list[Fraction]:
-    """Exact numbers."""
-    if not isinstance(values, (list, tuple)) or len(values) != size:
-        raise Refused(f"{name} must be a list of {size} numbers")
-    return [number(value, name) for value in values]
+from consistruct.certificates.exact import Refused, dot, number, vector
+from consistruct.certificates.statement import Statement, order_words
+from consistruct.certificates.theorem7 import verify_by_theorem7
 
 
 def grades(values: Any, n: int, most: int | None = None) -> list[int]:
@@ -72,11 +44,6 @@ def positions(order: Any, n: int) -> list[int]:
     if sorted(grades(order, n)) != list(range(n)):
         raise Refused(f"{order!r} is not an order of {n} items")
     return [order.index(item) for item in range(n)]
-
-
-def dot(a: Any, b: Any) -> Fraction:
-    """Sum of products."""
-    return sum((x * y for x, y in zip(a, b) if x and y), Fraction(0))
 
 
 class Positions:
@@ -131,7 +98,7 @@ class Positions:
         spread = sum(((x - mean) ** 2 for x in theta), Fraction(0))
         return (self.n * mean * self.mean) ** 2 + spread * self.spread / (self.n - 1)
 
-    def diameter(self) -> Fraction:
+    def diameter(self, eps: Fraction) -> Fraction:
         """An order and its reverse, by the rearrangement inequality."""
         apart = dot(self.discount, self.discount) - dot(self.discount, self.discount[::-1])
         return 2 * apart * (self.n - 1) / self.spread
@@ -194,7 +161,7 @@ class Matchings:
         rest = [theta[i * n + j] - row[i] - column[j] + mean for i in range(n) for j in range(n)]
         return (n * mean) ** 2 + dot(rest, rest) / (n - 1)
 
-    def diameter(self) -> Fraction:
+    def diameter(self, eps: Fraction) -> Fraction:
         """<F_a, F_b> = 1 + (n-1)(agreements - 1), and some permutation agrees nowhere."""
         return Fraction(2 * self.n * (self.n - 1))
 
@@ -212,59 +179,26 @@ KINDS: dict[str, Any] = {
 }  # fmt: skip
 
 
-def expected(space: Any, true_labels: Any, distribution: Any) -> list[Fraction]:
-    """Uq, the distribution divided by its sum."""
-    q = vector(distribution, len(true_labels), "distribution")
-    if any(x < 0 for x in q) or sum(q) <= 0:
-        raise Refused("distribution has negative weights or only zeros")
-    total = [Fraction(0)] * space.width
-    for true_label, x in zip(true_labels, q):
-        for column, u in enumerate(space.target(true_label)):
-            if x and u:
-                total[column] += x * u
-    return [t / sum(q) for t in total]
+def statement(document: dict[str, Any]) -> Statement:
+    """State the problem of a document."""
+    loss = document["loss"]
+    by_place = KINDS.get(loss["name"]) is Matchings
+    return Statement(
+        loss=order_words(loss),
+        scores="one free score per item and place" if by_place else "one free score per item",
+        measure="uniform on the orders",
+        data={"loss": loss},
+    )
+
+
+def space_of(document: dict[str, Any]) -> Positions | Matchings:
+    """Return the scores of the loss of a document."""
+    loss = document["loss"]
+    if loss["name"] not in KINDS:
+        raise Refused(f"a loss {loss['name']!r} on orders is not known")
+    return KINDS[loss["name"]](loss)
 
 
 def verify(document: dict[str, Any]) -> None:
     """Raise Refused unless the document proves its claim."""
-    if document["kind"] != "orders" or document["loss"]["name"] not in KINDS:
-        raise Refused("its kind is not 'orders', or its loss is not known")
-    space = KINDS[document["loss"]["name"]](document["loss"])
-    eps = number(document["eps"], "eps")
-    lower, upper = number(document["lower"], "lower"), number(document["upper"], "upper")
-    if eps <= 0:
-        raise Refused("eps must be positive")
-    bound = eps**2 / (2 * space.diameter())
-    if lower > bound:
-        raise Refused(f"Theorem 7 gives {float(bound)!r} only")
-    i, j = (space.features(label) for label in document["pair"])
-    u = expected(space, document["true_labels"], document["distribution"])
-    if dot(j, u) - dot(i, u) < eps:
-        raise Refused("j is not worse than i by eps under this distribution")
-    theta = vector(document["theta"], space.width, "theta")
-    if dot(j, theta) < space.largest(theta):
-        raise Refused("j does not win under the scores")
-    value = space.mean_square([a + b for a, b in zip(theta, u)]) / 2
-    if value > upper:
-        raise Refused(f"the point has the value {float(value)!r}, above the upper end")
-
-
-def main(path: str) -> int:
-    """Read a certificate, print the verdict, return the exit code."""
-    try:
-        with open(path, encoding="utf-8") as file:
-            document = json.load(file)
-    except (OSError, ValueError) as reason:
-        print(f"unreadable: {reason}")
-        return 2
-    try:
-        verify(document)
-    except (ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError) as reason:
-        print(f"refused: {reason}")
-        return 1
-    print("proved")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]) if len(sys.argv) == 2 else print(__doc__) or 2)
+    verify_by_theorem7(document, space_of(document))

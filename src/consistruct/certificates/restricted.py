@@ -1,9 +1,6 @@
-#!/usr/bin/env python3
-"""Check a certificate over some distributions of the true label. Standard library, exact.
+"""Check a claim over some distributions of the true label only.
 
-    python restricted.py certificate.json      # exit code 0: proved, 1: refused, 2: unreadable
-
-Needs listed.py beside it. The claim: lower <= H(eps) <= upper, H as in listed.py but with the
+The claim: lower <= H(eps) <= upper, H as in listed.py but with the
 distribution q of the true label in a union of polytopes:
 
   Capped       q_y <= 1 - delta for every y
@@ -19,48 +16,37 @@ labels differs by eps.
 
 from __future__ import annotations
 
-import importlib.util
-import json
 import math
-import re
-import sys
+from collections.abc import Callable
 from fractions import Fraction
 from itertools import combinations
-from pathlib import Path
 from typing import Any
 
-RATIONAL = r"-?(0x[0-9a-f]+|[0-9]+)(/(0x[0-9a-f]+|[0-9]+))?"
-MOST = 2048  # vertices
+from consistruct.certificates import listed
+from consistruct.certificates.exact import Refused, dot, ends, exact_text, matrix, number
+from consistruct.certificates.statement import (
+    Statement,
+    matrix_statement,
+    measure_words,
+    scores_words,
+)
 
-
-class Refused(ValueError):
-    """The certificate does not prove its claim."""
-
-
-def number(value: Any, name: str = "a number") -> Fraction:
-    """The exact value of an integer, a finite float or a string "p/q"."""
-    try:
-        if isinstance(value, str) and re.fullmatch(RATIONAL, value):
-            top, _, bottom = value.partition("/")
-            return Fraction(int(top, 0), int(bottom or "1", 0))
-        if type(value) in (int, float, Fraction):
-            return Fraction(value)
-    except (ValueError, OverflowError, ZeroDivisionError):
-        pass
-    raise Refused(f"{name} must be a finite number, got {value!r}")
-
-
-def check_listed(document: dict[str, Any]) -> None:
-    """`verify` of listed.py, which stands beside this file."""
-    spec = importlib.util.spec_from_file_location("listed", Path(__file__).with_name("listed.py"))
-    if spec is None or spec.loader is None:
-        raise Refused("listed.py was not found")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    try:
-        module.verify(document)
-    except module.Refused as reason:
-        raise Refused(str(reason)) from None
+MOST = 2048  # vertices: at most so many squared are compared, some seconds of work
+WHERE = {  # what a class of distributions is, in words with its exact number
+    "Capped": lambda kind: (
+        f"no true label has a probability above {exact_text(1 - number(kind['delta']))}"
+    ),
+    "WithMargin": lambda kind: (
+        "the most probable true label leads the second by at least "
+        f"{exact_text(number(kind['gamma']))}"
+    ),
+    "Noisy": lambda kind: (
+        f"every label is certain apart from noise at rate {exact_text(number(kind['eta']))}"
+    ),
+    "Constrained": lambda kind: (
+        f"the probabilities satisfy {len(kind['rows'])} linear constraints that the file lists"
+    ),
+}
 
 
 def share(value: Any, name: str) -> Fraction:
@@ -121,14 +107,9 @@ def polytopes(kind: dict[str, Any], m: int) -> list[list[list[Fraction]]]:
 
 
 def within(count: int) -> None:
-    """Refuse what would take too long."""
+    """Refuse what would take too long to list."""
     if count > MOST**2:
         raise Refused(f"more than {MOST} vertices")
-
-
-def dot(a: Any, b: Any) -> Fraction:
-    """Sum of products."""
-    return sum((x * y for x, y in zip(a, b)), Fraction(0))
 
 
 def cut_simplex(rows: Any, bounds: Any, m: int) -> list[list[Fraction]]:
@@ -174,17 +155,35 @@ def same_problem(part: dict[str, Any], L: list[list[Fraction]], won: dict[str, A
     return equal and all(part[name] == won[name] for name in ("scores", "measure"))
 
 
-def verify(document: dict[str, Any], check_part: Any = check_listed) -> None:
-    """Raise Refused unless the document proves its claim."""
-    if document["kind"] != "restricted":
-        raise Refused("its kind is not 'restricted'")
-    loss = [[number(x, "loss") for x in row] for row in document["loss"]]
-    if not loss or not loss[0] or any(len(row) != len(loss[0]) for row in loss):
-        raise Refused("the loss must be a matrix")
-    eps = number(document["eps"], "eps")
-    lower, upper = number(document["lower"], "lower"), number(document["upper"], "upper")
-    if eps <= 0:
-        raise Refused("eps must be positive")
+def statement(document: dict[str, Any]) -> Statement:
+    """State the problem of a document."""
+    won = document["parts"][document["winner"]]
+    if won is None:
+        raise Refused("the part that attains the upper end has no certificate")
+    found = matrix_statement(
+        document,
+        ("loss", "distributions"),
+        scores=scores_words(won["scores"]),
+        measure=measure_words(won["measure"]),
+        distributions=f"only those where {where(document['distributions'])}",
+    )
+    found.data.update(scores=won["scores"], measure=won["measure"])
+    return found
+
+
+def where(kind: dict[str, Any]) -> str:
+    """Return in words, to follow "where", which distributions a document allows."""
+    if kind["class"] not in WHERE:
+        raise Refused(f"distributions {kind['class']!r} are not known")
+    return WHERE[kind["class"]](kind)
+
+
+def verify(
+    document: dict[str, Any], check_part: Callable[[dict[str, Any]], None] = listed.verify
+) -> None:
+    """Raise Refused unless the document proves its claim; `check_part` may be a faster check."""
+    loss = matrix(document["loss"], "loss")
+    eps, lower, upper = ends(document)
     every, parts = polytopes(document["distributions"], len(loss[0])), document["parts"]
     winner = document["winner"]
     if len(every) != len(parts) or type(winner) is not int or not 0 <= winner < len(parts):
@@ -194,7 +193,7 @@ def verify(document: dict[str, Any], check_part: Any = check_listed) -> None:
         raise Refused("the part that attains the upper end has no certificate")
     for part in parts:
         if part is not None:
-            check_part({**part, "kind": "listed"})
+            check_part(part)
     rows = [c for c in range(len(loss)) if str(c) not in won["excluded"]]
     for vertices, part in zip(every, parts):
         L = columns(loss, vertices)
@@ -209,24 +208,3 @@ def verify(document: dict[str, Any], check_part: Any = check_listed) -> None:
             raise Refused("the lower end is not proved")
     if number(won["upper"], "upper") > upper:
         raise Refused("the upper end is not attained")
-
-
-def main(path: str) -> int:
-    """Read a certificate, print the verdict, return the exit code."""
-    try:
-        with open(path, encoding="utf-8") as file:
-            document = json.load(file)
-    except (OSError, ValueError) as reason:
-        print(f"unreadable: {reason}")
-        return 2
-    try:
-        verify(document)
-    except (ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError) as reason:
-        print(f"refused: {reason}")
-        return 1
-    print("proved")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]) if len(sys.argv) == 2 else print(__doc__) or 2)

@@ -1,7 +1,4 @@
-#!/usr/bin/env python3
-"""Check a certificate for the Hamming loss with binary chain scores. Standard library, exact.
-
-    python chain.py certificate.json           # exit code 0: proved, 1: refused, 2: unreadable
+"""Check a claim about the Hamming loss with binary chain scores.
 
 The loss of T binary parts is the share of wrong parts; scores are parts and neighboring pairs. The
 claim is lower <= H(eps) <= upper, H the calibration function (see listed.py) of the quadratic
@@ -27,40 +24,16 @@ two; only the ends of a clip fall between and are moved to the side that lowers 
 
 from __future__ import annotations
 
-import json
 import math
-import re
-import sys
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
-RATIONAL = r"-?(0x[0-9a-f]+|[0-9]+)(/(0x[0-9a-f]+|[0-9]+))?"
-EXACT_UP_TO = 20  # parts
+from consistruct.certificates.exact import Refused, number, vector
+from consistruct.certificates.statement import Statement, parts_statement
+
+EXACT_UP_TO = 20  # parts: the program runs in fractions, which grow by some bits with each part
 ONE = 2**60  # beyond: the unit of z and phi; f has the unit ONE^2
-
-
-class Refused(ValueError):
-    """The certificate does not prove its claim."""
-
-
-def number(value: Any, name: str = "a number") -> Fraction:
-    """The exact value of an integer, a finite float or a string "p/q"."""
-    try:
-        if isinstance(value, str) and re.fullmatch(RATIONAL, value):
-            top, _, bottom = value.partition("/")
-            return Fraction(int(top, 0), int(bottom or "1", 0))
-        if type(value) in (int, float, Fraction):
-            return Fraction(value)
-    except (ValueError, OverflowError, ZeroDivisionError):
-        pass
-    raise Refused(f"{name} must be a finite number, got {value!r}")
-
-
-def vector(values: Any, size: int, name: str) -> list[Fraction]:
-    """Exact numbers."""
-    if not isinstance(values, (list, tuple)) or len(values) != size:
-        raise Refused(f"{name} must be a list of {size} numbers")
-    return [number(value, name) for value in values]
 
 
 def upper_value(differs: Any, flow: Any, contrast: Any, eps: Fraction) -> Fraction:
@@ -203,10 +176,17 @@ def program(T: int, most: int, nu: Fraction) -> list[Fraction]:
     return [found[n] for n in range(most + 1)]
 
 
-def verify(document: dict[str, Any], run: Any = program) -> None:
-    """Raise Refused unless the document proves its claim; `run` may be a faster program."""
-    if document["kind"] != "chain":
-        raise Refused("its kind is not 'chain'")
+def statement(document: dict[str, Any]) -> Statement:
+    """State the problem of a document."""
+    words = "one free score per part and state, and per pair of neighboring states"
+    return parts_statement(document["T"], 2, "chain", words)
+
+
+def verify(
+    document: dict[str, Any],
+    run: Callable[[int, int, Fraction], list[Fraction]] = program,
+) -> None:
+    """Raise Refused unless the document proves its claim; `run` may be a faster `program`."""
     T, differs = document["T"], document["differs"]
     eps = number(document["fraction"], "fraction")
     lower, upper = number(document["lower"], "lower"), number(document["upper"], "upper")
@@ -229,24 +209,3 @@ def verify(document: dict[str, Any], run: Any = program) -> None:
             bounds[n] = max(bounds[n], bound - 2 * nu * (spare - n))
     if lower * scale > min(bounds):
         raise Refused(f"the lower bound is not proved, only {float(min(bounds) / scale)!r} is")
-
-
-def main(path: str) -> int:
-    """Read a certificate, print the verdict, return the exit code."""
-    try:
-        with open(path, encoding="utf-8") as file:
-            document = json.load(file)
-    except (OSError, ValueError) as reason:
-        print(f"unreadable: {reason}")
-        return 2
-    try:
-        verify(document)
-    except (ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError) as reason:
-        print(f"refused: {reason}")
-        return 1
-    print("proved")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]) if len(sys.argv) == 2 else print(__doc__) or 2)

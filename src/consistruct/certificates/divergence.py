@@ -1,7 +1,4 @@
-#!/usr/bin/env python3
-"""Check a certificate of the log loss or of sparsemax. Python's standard library alone.
-
-    python divergence.py certificate.json      # exit code 0: proved, 1: refused, 2: unreadable
+"""Check a claim about the log loss or sparsemax.
 
 The claim: lower <= H(eps) <= upper for a loss matrix L (k predictions, m true labels) and one score
 per true label. Scores stand for a distribution p of the true label, and the excess of the surrogate
@@ -28,85 +25,30 @@ number. So, with gap = L_j - L_i,
 * A label j that is never predicted is excluded by w >= 0 with w A >= 0: A p <= 0 makes w A p = 0,
   so j ties with all c that have a weight, one of which comes first; or w A p > 0 for all such p.
 
-Numbers are integers, floats (dyadic rationals) or strings "p/q", all exact. Logarithms and
-exponentials are those of `decimal`, correctly rounded to 60 digits and then moved outward by one.
+Logarithms and exponentials are rational bounds, rounded outward (`exact.log_up`, `exact.exp_up`).
 """
 
 from __future__ import annotations
 
-import decimal
-import json
-import re
-import sys
 from fractions import Fraction
 from typing import Any
 
-RATIONAL = r"-?(0x[0-9a-f]+|[0-9]+)(/(0x[0-9a-f]+|[0-9]+))?"
-LARGEST = 2000  # exponents beyond it bound nothing
+from consistruct.certificates.exact import (
+    Refused,
+    distribution,
+    dot,
+    ends,
+    exp_up,
+    integer,
+    log_down,
+    log_up,
+    matrix,
+    number,
+    vector,
+)
+from consistruct.certificates.statement import NO_MEASURE, Statement, matrix_statement
+
 IMPOSSIBLE = Fraction(2) ** 2000  # H_ij has no distributions, so no bound is too large
-CONTEXT = decimal.Context(prec=60, Emax=10**9, Emin=-(10**9))
-
-
-class Refused(ValueError):
-    """The certificate does not prove its claim."""
-
-
-def number(value: Any, name: str = "a number") -> Fraction:
-    """The exact value of an integer, a finite float or a string "p/q"."""
-    try:
-        if isinstance(value, str) and re.fullmatch(RATIONAL, value):
-            top, _, bottom = value.partition("/")
-            return Fraction(int(top, 0), int(bottom or "1", 0))
-        if type(value) in (int, float, Fraction):
-            return Fraction(value)
-    except (ValueError, OverflowError, ZeroDivisionError):
-        pass
-    raise Refused(f"{name} must be a finite number, got {value!r}")
-
-
-def vector(values: Any, size: int, name: str) -> list[Fraction]:
-    """Exact numbers."""
-    if not isinstance(values, (list, tuple)) or len(values) != size:
-        raise Refused(f"{name} must be a list of {size} numbers")
-    return [number(value, name) for value in values]
-
-
-def integer(value: Any, high: int) -> int:
-    """The number of a label."""
-    if type(value) is not int or not 0 <= value < high:
-        raise Refused(f"an integer from 0 to {high - 1} is needed, got {value!r}")
-    return value
-
-
-def dot(a: Any, b: Any) -> Fraction:
-    """The sum of products."""
-    return sum((x * y for x, y in zip(a, b)), Fraction(0))
-
-
-def rounded(x: Fraction, up: bool) -> decimal.Decimal:
-    """A decimal of 60 digits at or above x, or at or below it."""
-    context = CONTEXT.copy()
-    context.rounding = decimal.ROUND_CEILING if up else decimal.ROUND_FLOOR
-    return context.divide(decimal.Decimal(x.numerator), decimal.Decimal(x.denominator))
-
-
-def exp_up(x: Fraction) -> Fraction:
-    """Above exp(x)."""
-    if x > LARGEST:
-        raise Refused("an exponent is too large to bound anything")
-    return Fraction(CONTEXT.next_plus(CONTEXT.exp(rounded(max(x, Fraction(-LARGEST)), True))))
-
-
-def log_up(x: Fraction) -> Fraction:
-    """Above log(x), x > 0; log(1) is zero."""
-    if x == 1:
-        return Fraction(0)
-    return Fraction(CONTEXT.next_plus(CONTEXT.ln(rounded(x, True))))
-
-
-def log_down(x: Fraction) -> Fraction:
-    """Below log(x), x > 0."""
-    return -log_up(1 / x)
 
 
 class Problem:
@@ -115,15 +57,9 @@ class Problem:
     def __init__(self, surrogate: Any, decoding: Any, loss: Any) -> None:
         if surrogate not in ("log", "sparsemax") or decoding not in ("argmax", "bayes"):
             raise Refused("surrogates are log and sparsemax, decodings argmax and bayes")
-        if (
-            not isinstance(loss, (list, tuple))
-            or not loss
-            or not isinstance(loss[0], (list, tuple))
-        ):
-            raise Refused("loss must be a list of rows")
         self.log, self.argmax = surrogate == "log", decoding == "argmax"
-        self.k, self.m = len(loss), len(loss[0])
-        self.L = [vector(row, self.m, "loss") for row in loss]
+        self.L = matrix(loss, "loss")
+        self.k, self.m = len(self.L), len(self.L[0])
         if self.argmax and self.k != self.m:
             raise Refused("argmax decoding needs true labels that name predictions")
 
@@ -142,7 +78,7 @@ class Problem:
         used, a = [], [Fraction(0)] * self.m
         for c, share in weights:
             weight = number(share, "w")
-            if weight < 0 or integer(c, self.k) == j:
+            if weight < 0 or integer(c, 0, self.k - 1) == j:
                 raise Refused("w must not be negative, nor compare a label with itself")
             if weight:
                 used.append(c)
@@ -208,13 +144,6 @@ class Problem:
 
     # --- the upper end ---
 
-    def distribution(self, values: Any, name: str) -> list[Fraction]:
-        """Weights as probabilities."""
-        weights = vector(values, self.m, name)
-        if min(weights) < 0 or not any(weights):
-            raise Refused(f"{name} is not a probability distribution")
-        return [x / sum(weights) for x in weights]
-
     def divergence(self, q: list[Fraction], p: list[Fraction]) -> Fraction:
         """D(q, p), rounded up."""
         if not self.log:
@@ -226,16 +155,16 @@ class Problem:
 
 def check_upper(problem: Problem, document: Any, eps: Fraction, upper: Fraction) -> None:
     """A distribution q, and p that predicts j though i is better by eps under q."""
-    i, j = (integer(c, problem.k) for c in document["pair"])
-    q = problem.distribution(document["distribution"], "distribution")
-    p = problem.distribution(document["estimate"], "estimate")
+    i, j = (integer(c, 0, problem.k - 1) for c in document["pair"])
+    q = distribution(document["distribution"], problem.m)
+    p = distribution(document["estimate"], problem.m, "estimate")
     if dot(problem.gap(i, j), q) < eps:
         raise Refused(f"label {j} is not worse than {i} by eps under this distribution")
     others = [c for c in range(problem.k) if c != j]
     if any(dot(problem.row(c, j), p) > 0 for c in others):
         raise Refused(f"the estimate does not predict label {j}")
     if not problem.argmax:
-        inner = problem.distribution(document["inner"], "inner")
+        inner = distribution(document["inner"], problem.m, "inner")
         sums = [dot(problem.row(c, j), inner) for c in others]
         if any(x > 0 or (x == 0 and c < j) for c, x in zip(others, sums)):
             raise Refused(f"the inner distribution does not predict label {j}")
@@ -249,13 +178,13 @@ def check_lower(problem: Problem, document: Any, eps: Fraction, lower: Fraction)
     """Every pair that reaches eps is bounded, or its label is never predicted."""
     excluded = set()
     for item in document["excluded"]:
-        j = integer(item["label"], problem.k)
+        j = integer(item["label"], 0, problem.k - 1)
         if not problem.excludes(j, item["w"]):
             raise Refused(f"label {j} may be predicted")
         excluded.add(j)
     proofs = {}
     for proof in document["pairs"]:
-        i, j = (integer(c, problem.k) for c in proof["pair"])
+        i, j = (integer(c, 0, problem.k - 1) for c in proof["pair"])
         proofs[i, j] = proof
     for j in range(problem.k):
         for i in range(problem.k):
@@ -266,35 +195,22 @@ def check_lower(problem: Problem, document: Any, eps: Fraction, lower: Fraction)
                 raise Refused(f"pair ({i}, {j}) is bounded by {float(found)!r} only")
 
 
+def statement(document: dict[str, Any]) -> Statement:
+    """State the problem of a document."""
+    decoding = {"argmax": "argmax decoding", "bayes": "decoding by the least expected loss"}
+    return matrix_statement(
+        document,
+        ("surrogate", "decoding", "loss"),
+        scores=f"one free score per true label, {decoding[document['decoding']]}",
+        surrogate=f"{document['surrogate']} loss",
+        measure=NO_MEASURE,
+    )
+
+
 def verify(document: dict[str, Any]) -> None:
     """Raise Refused unless the document proves its claim."""
-    if document["kind"] != "divergence":
-        raise Refused("its kind is not 'divergence'")
     problem = Problem(document["surrogate"], document["decoding"], document["loss"])
-    eps, lower, upper = (number(document[name], name) for name in ("eps", "lower", "upper"))
-    if eps <= 0:
-        raise Refused("eps must be positive")
+    eps, lower, upper = ends(document)
     check_upper(problem, document, eps, upper)
     if lower > 0:
         check_lower(problem, document, eps, lower)
-
-
-def main(path: str) -> int:
-    """Read a certificate, print the verdict, return the exit code."""
-    try:
-        with open(path, encoding="utf-8") as file:
-            document = json.load(file)
-    except (OSError, ValueError) as reason:
-        print(f"unreadable: {reason}")
-        return 2
-    try:
-        verify(document)
-    except (ValueError, KeyError, TypeError, IndexError, AttributeError, ArithmeticError) as reason:
-        print(f"refused: {reason}")
-        return 1
-    print("proved")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]) if len(sys.argv) == 2 else print(__doc__) or 2)

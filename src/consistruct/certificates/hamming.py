@@ -1,7 +1,4 @@
-#!/usr/bin/env python3
-"""Check a certificate for the Hamming loss with full or separable scores. Standard library, exact.
-
-    python hamming.py certificate.json         # exit code 0: proved, 1: refused, 2: unreadable
+"""Check a claim about the Hamming loss with full or separable scores.
 
 The loss of T parts with s states each is the share of wrong parts. The claim is about the quadratic
 surrogate under the uniform measure, H as in listed.py:
@@ -27,31 +24,12 @@ surrogate under the uniform measure, H as in listed.py:
 
 from __future__ import annotations
 
-import json
 import math
-import re
-import sys
 from fractions import Fraction
 from typing import Any
 
-RATIONAL = r"-?(0x[0-9a-f]+|[0-9]+)(/(0x[0-9a-f]+|[0-9]+))?"
-
-
-class Refused(ValueError):
-    """The certificate does not prove its claim."""
-
-
-def number(value: Any, name: str = "a number") -> Fraction:
-    """The exact value of an integer, a finite float or a string "p/q"."""
-    try:
-        if isinstance(value, str) and re.fullmatch(RATIONAL, value):
-            top, _, bottom = value.partition("/")
-            return Fraction(int(top, 0), int(bottom or "1", 0))
-        if type(value) in (int, float, Fraction):
-            return Fraction(value)
-    except (ValueError, OverflowError, ZeroDivisionError):
-        pass
-    raise Refused(f"{name} must be a finite number, got {value!r}")
+from consistruct.certificates.exact import Refused, number
+from consistruct.certificates.statement import Statement, parts_statement, scores_words
 
 
 def full_bounds(T: int, s: int, eps: Fraction, d: int, x: Fraction) -> tuple[Fraction, Fraction]:
@@ -85,10 +63,21 @@ def full_bounds(T: int, s: int, eps: Fraction, d: int, x: Fraction) -> tuple[Fra
     return lower, (primal + squares) / 2
 
 
+def scale(document: dict[str, Any]) -> Fraction:
+    """Return what lower and upper are multiplied by to be bounds on H."""
+    k = document["n_states"] ** document["T"]
+    return Fraction(1, k if document["scores"] == "full" else 1)
+
+
+def statement(document: dict[str, Any]) -> Statement:
+    """State the problem of a document."""
+    scores = document["scores"]
+    words = scores_words(None) if scores == "full" else "one free score per part and state"
+    return parts_statement(document["T"], document["n_states"], scores, words)
+
+
 def verify(document: dict[str, Any]) -> None:
     """Raise Refused unless the document proves its claim."""
-    if document["kind"] != "hamming":
-        raise Refused("its kind is not 'hamming'")
     T, s = document["T"], document["n_states"]
     eps = number(document["eps"], "eps")
     lower, upper = number(document["lower"], "lower"), number(document["upper"], "upper")
@@ -116,24 +105,3 @@ def verify(document: dict[str, Any]) -> None:
             raise Refused(f"pairs that differ in {d} parts: bounded below by {float(low)!r} only")
         if d == best and high > upper:
             raise Refused(f"the point has the value {float(high)!r}, above the upper end")
-
-
-def main(path: str) -> int:
-    """Read a certificate, print the verdict, return the exit code."""
-    try:
-        with open(path, encoding="utf-8") as file:
-            document = json.load(file)
-    except (OSError, ValueError) as reason:
-        print(f"unreadable: {reason}")
-        return 2
-    try:
-        verify(document)
-    except (ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError) as reason:
-        print(f"refused: {reason}")
-        return 1
-    print("proved")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]) if len(sys.argv) == 2 else print(__doc__) or 2)

@@ -1,9 +1,6 @@
-#!/usr/bin/env python3
-"""Check a certificate for the Hamming loss with chain scores, any number of states. Exact.
+"""Check a claim about the Hamming loss with chain scores, any number of states.
 
-    python states.py certificate.json          # exit code 0: proved, 1: refused, 2: unreadable
-
-Python's standard library alone. The loss of T parts with s states each is the share of wrong parts;
+The loss of T parts with s states each is the share of wrong parts;
 scores are one-hot parts (T s) and one-hot neighbors ((T-1) s^2). The claim is lower <= H(eps) <=
 upper, H the calibration function (see listed.py) of the quadratic surrogate under the uniform
 measure. Write F_c for the scores of a label; the loss is 1 + <F_c, u_y>, u_y = -(parts of y)/T.
@@ -20,46 +17,16 @@ dynamic programming. For two states and up to 1,000 parts chain.py proves more.
 
 from __future__ import annotations
 
-import json
 import math
-import re
-import sys
 from fractions import Fraction
 from typing import Any
 
-RATIONAL = r"-?(0x[0-9a-f]+|[0-9]+)(/(0x[0-9a-f]+|[0-9]+))?"
+from consistruct.certificates.exact import Refused, integers
+from consistruct.certificates.statement import Statement, parts_statement
+from consistruct.certificates.theorem7 import verify_by_theorem7
 
 
-class Refused(ValueError):
-    """The certificate does not prove its claim."""
-
-
-def number(value: Any, name: str = "a number") -> Fraction:
-    """The exact value of an integer, a finite float or a string "p/q"."""
-    try:
-        if isinstance(value, str) and re.fullmatch(RATIONAL, value):
-            top, _, bottom = value.partition("/")
-            return Fraction(int(top, 0), int(bottom or "1", 0))
-        if type(value) in (int, float, Fraction):
-            return Fraction(value)
-    except (ValueError, OverflowError, ZeroDivisionError):
-        pass
-    raise Refused(f"{name} must be a finite number, got {value!r}")
-
-
-def vector(values: Any, size: int, name: str) -> list[Fraction]:
-    """Exact numbers."""
-    if not isinstance(values, (list, tuple)) or len(values) != size:
-        raise Refused(f"{name} must be a list of {size} numbers")
-    return [number(value, name) for value in values]
-
-
-def dot(a: Any, b: Any) -> Fraction:
-    """Sum of products."""
-    return sum((x * y for x, y in zip(a, b) if x and y), Fraction(0))
-
-
-class Chain:
+class ChainScores:
     """T parts, s states."""
 
     def __init__(self, document: dict[str, Any]) -> None:
@@ -91,8 +58,8 @@ class Chain:
 
     def split(self, theta: list[Fraction]) -> tuple[list[list[int]], Any, int]:
         """Scores of parts and of neighbors as integers over one denominator."""
-        T, s, unit = self.T, self.s, math.lcm(*(x.denominator for x in theta))
-        whole = [x.numerator * (unit // x.denominator) for x in theta]
+        T, s = self.T, self.s
+        whole, unit = integers(theta)
         parts = [whole[t * s : t * s + s] for t in range(T)]
         rows = [whole[n : n + s] for n in range(T * s, self.width, s)]
         return parts, [rows[t * s : t * s + s] for t in range(T - 1)], unit
@@ -144,59 +111,15 @@ class Chain:
         return Fraction(2 * (1 + T * (s - 1) + (T - 1) * (s - 1) ** 2 - kernel))
 
 
-def expected(space: Any, true_labels: Any, distribution: Any) -> list[Fraction]:
-    """Uq, the distribution divided by its sum."""
-    q = vector(distribution, len(true_labels), "distribution")
-    if any(x < 0 for x in q) or sum(q) <= 0:
-        raise Refused("distribution has negative weights or only zeros")
-    total = [Fraction(0)] * space.width
-    for true_label, x in zip(true_labels, q):
-        for column, u in enumerate(space.target(true_label)):
-            if x and u:
-                total[column] += x * u
-    return [t / sum(q) for t in total]
+def statement(document: dict[str, Any]) -> Statement:
+    """State the problem of a document."""
+    words = "one free score per part and state, and per pair of neighboring states"
+    return parts_statement(document["T"], document["n_states"], "chain", words)
+
+
+space_of = ChainScores  # the scores of a document
 
 
 def verify(document: dict[str, Any]) -> None:
     """Raise Refused unless the document proves its claim."""
-    if document["kind"] != "states":
-        raise Refused("its kind is not 'states'")
-    space = Chain(document)
-    eps = number(document["eps"], "eps")
-    lower, upper = number(document["lower"], "lower"), number(document["upper"], "upper")
-    if eps <= 0:
-        raise Refused("eps must be positive")
-    bound = eps**2 / (2 * space.diameter(eps))
-    if lower > bound:
-        raise Refused(f"Theorem 7 gives {float(bound)!r} only")
-    i, j = (space.features(label) for label in document["pair"])
-    u = expected(space, document["true_labels"], document["distribution"])
-    if dot(j, u) - dot(i, u) < eps:
-        raise Refused("j is not worse than i by eps under this distribution")
-    theta = vector(document["theta"], space.width, "theta")
-    if dot(j, theta) < space.largest(theta):
-        raise Refused("j does not win under the scores")
-    value = space.mean_square([a + b for a, b in zip(theta, u)]) / 2
-    if value > upper:
-        raise Refused(f"the point has the value {float(value)!r}, above the upper end")
-
-
-def main(path: str) -> int:
-    """Read a certificate, print the verdict, return the exit code."""
-    try:
-        with open(path, encoding="utf-8") as file:
-            document = json.load(file)
-    except (OSError, ValueError) as reason:
-        print(f"unreadable: {reason}")
-        return 2
-    try:
-        verify(document)
-    except (ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError) as reason:
-        print(f"refused: {reason}")
-        return 1
-    print("proved")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]) if len(sys.argv) == 2 else print(__doc__) or 2)
+    verify_by_theorem7(document, ChainScores(document))
