@@ -9,6 +9,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,7 @@ from consistruct.losses import (
     ZeroOne,
 )
 from consistruct.structures import Blocks, Chain, Dense
+from tests.frozen.adapters import CERTIFIED
 
 RNG = np.random.default_rng(0)
 F = np.column_stack([np.ones(5), RNG.standard_normal((5, 3))])
@@ -411,6 +413,15 @@ OTHERS: dict[str, Any] = {
 }
 
 
+def made(name):
+    """A certificate of one of the problems whose values are recorded."""
+    H = CERTIFIED[name]()
+    return H.certificate(SHARE * H.max_eps)
+
+
+OTHERS |= {name: partial(made, name) for name in ("divergence", "bregman", "ties")}
+
+
 @pytest.mark.parametrize("name", [*CURVES, *OTHERS])
 def test_the_check_runs_alone_and_agrees(certificates, name, tmp_path, run_alone):
     certificate = certificates[name] if name in CURVES else OTHERS[name]()
@@ -457,8 +468,12 @@ def test_the_check_needs_the_standard_library_alone():
             assert all(name.startswith("consistruct.certificates") for name in own)
 
 
-def test_every_kind_of_certificate_has_a_check():
+def test_every_kind_of_certificate_has_a_check_and_runs_alone(certificates):
     assert package.KINDS.keys() == KINDS.keys()
+    tried = {
+        found.kind for found in (*certificates.values(), *(make() for make in OTHERS.values()))
+    }
+    assert tried == KINDS.keys()
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,7 @@ def test_exact_scores_are_those_of_the_package(loss, space):
             found = exact.diameter(Fraction(needed, loss.T))
             assert float(found) == pytest.approx(squared[apart >= needed].max(), rel=1e-8)
     else:
-        assert float(exact.diameter()) == pytest.approx(squared.max(), rel=1e-7)
+        assert float(exact.diameter(Fraction(0))) == pytest.approx(squared.max(), rel=1e-7)
 
 
 # others take minutes in fractions; tests/long/test_tampered.py has all of them
