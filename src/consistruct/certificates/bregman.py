@@ -47,7 +47,7 @@ from consistruct.certificates.statement import Statement, matrix_statement
 
 
 class Problem:
-    """The loss and the surrogate; expected losses are in units of `largest`."""
+    """Hold the loss and the surrogate; expected losses are in units of `largest`."""
 
     def __init__(self, surrogate: Any, largest: Any, loss: Any) -> None:
         if surrogate not in ("logistic", "square"):
@@ -69,19 +69,22 @@ class Problem:
         return [a - b for a, b in zip(self.L[j], self.L[i])]
 
     def inside(self, x: Fraction) -> bool:
-        """Whether D is finite and smooth there."""
+        """Return whether D is finite and smooth there."""
         return 0 < x < 1 or not self.logistic
 
     # --- lower ends ---
 
     def slope_down(self, r: Fraction, t: Fraction) -> Fraction:
-        """Below the derivative of D(p, t) in p at r."""
+        """Return a number below the derivative of D(p, t) in p at r.
+
+        Losses of the logistic are not negative, so that a smaller slope gives a lower plane.
+        """
         if not self.logistic:
             return r - t
         return log_down(r * (1 - t) / (t * (1 - r)))
 
     def bound(self, i: int, j: int, eps: Fraction, proof: Any) -> Fraction:
-        """A lower bound on k H_ij from the numbers of a proof."""
+        """Return a lower bound on k H_ij from the numbers of a proof."""
         labels = [integer(c, 0, self.k - 1) for c in proof["labels"]]
         points = vector(proof["points"], len(labels), "points")
         if j not in labels or len(set(labels)) < len(labels):
@@ -95,19 +98,23 @@ class Problem:
         planes = [nu * (eps - d) for d in self.gap(i, j)]
         for c, r in zip(labels, points):
             total += log_down((1 - r) / (1 - t)) if self.logistic else (t**2 - r**2) / 2
-            slope = self.slope_down(r, t)  # losses of the logistic are not negative
+            slope = self.slope_down(r, t)
             planes = [x + slope * y for x, y in zip(planes, self.shares[c])]
         return total + min(planes)
 
     def plain_bound(self, eps: Fraction) -> Fraction:
-        """D is at least twice (p - s)^2, or half of it, and p_j - p_i >= eps lies on one s."""
+        """Return the bound that every pair has.
+
+        D is at least 2 (p - s)^2 (Pinsker) or half of (p - s)^2, and p_j - p_i >= eps has to be
+        bridged by s_j <= s_i: least where both move halfway.
+        """
         share = eps / self.largest
         return share**2 if self.logistic else share**2 / 4
 
     # --- the upper end ---
 
     def divergence(self, p: Fraction, s: Fraction) -> Fraction:
-        """D(p, s), rounded up."""
+        """Return D(p, s), rounded up; 0 log 0 counts nothing."""
         if not self.logistic:
             return (p - s) ** 2 / 2
         parts = ((p, s), (1 - p, 1 - s))
@@ -116,7 +123,7 @@ class Problem:
         return sum((a * log_up(a / b) for a, b in parts if a), Fraction(0))
 
     def excess(self, j: int, q: list[Fraction], t: Fraction) -> Fraction:
-        """k times the excess at scores that predict j, rounded up."""
+        """Return k times the excess at scores that predict j, rounded up."""
         if self.logistic and not 0 <= t <= 1:
             raise Refused("threshold must lie between 0 and 1")
         p = [dot(row, q) for row in self.shares]
@@ -125,7 +132,7 @@ class Problem:
 
 
 def check_upper(problem: Problem, document: Any, eps: Fraction, upper: Fraction) -> None:
-    """A distribution, and scores that predict j though i is better by eps."""
+    """Refuse unless a distribution and scores that predict j show the upper end."""
     i, j = (integer(c, 0, problem.k - 1) for c in document["pair"])
     q = distribution(document["distribution"], problem.m)
     if dot(problem.gap(i, j), q) < eps:
@@ -136,7 +143,7 @@ def check_upper(problem: Problem, document: Any, eps: Fraction, upper: Fraction)
 
 
 def check_lower(problem: Problem, document: Any, eps: Fraction, lower: Fraction) -> None:
-    """Every pair that reaches eps is bounded."""
+    """Refuse unless every pair that reaches eps is bounded."""
     proofs = {}
     for proof in document["pairs"]:
         i, j = (integer(c, 0, problem.k - 1) for c in proof["pair"])

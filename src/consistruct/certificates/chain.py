@@ -37,7 +37,11 @@ ONE = 2**60  # beyond: the unit of z and phi; f has the unit ONE^2
 
 
 def upper_value(differs: Any, flow: Any, contrast: Any, eps: Fraction) -> Fraction:
-    """8 T^2 times the value of a flow and contrasts; those that fall short of eps T are raised."""
+    """Return 8 T^2 times the value of a flow and contrasts, which are made feasible first.
+
+    Floats found the contrasts y, so they may exceed 1 or sum to less than eps T: they are clipped,
+    and raised toward 1 by one common share of what is left.
+    """
     T = len(differs)
     z = [Fraction(0), *vector(flow, T - 1, "flow"), Fraction(0)]
     y = vector(contrast, sum(differs), "contrast")
@@ -55,13 +59,18 @@ def upper_value(differs: Any, flow: Any, contrast: Any, eps: Fraction) -> Fracti
 
 
 class State:
-    """A convex function: corners (z, phi), phi falling from c to 0, and its value at the last."""
+    """Hold a convex function f of the flow by the corners of phi = -f'/2 and its last value.
+
+    phi is piecewise linear and falls from c to 0, so f is piecewise quadratic and known from one
+    value. A part moves the corners, an edge adds z^2 and so subtracts z from phi: both are exact on
+    corners, which is why the program needs no grid.
+    """
 
     def __init__(self, z: list[Any], phi: list[Any], value: Any) -> None:
         self.z, self.phi, self.value = z, phi, value
 
     def at(self, x: Any) -> tuple[Any, Any]:
-        """f(x) = f(end) + 2 integral of phi, as numerator and denominator."""
+        """Return f(x) = f(end) + 2 integral of phi from x on, as numerator and denominator."""
         z, phi, total = self.z, self.phi, self.value
         if x >= z[-1]:
             return total, 1
@@ -75,7 +84,7 @@ class State:
         return total + 2 * phi[0] * (z[0] - x), 1
 
     def slope(self, x: Any, right: bool) -> Fraction:
-        """phi just right or just left of x."""
+        """Return phi just right or just left of x, where it may jump."""
         z, phi = self.z, self.phi
         for k in range(1, len(z)):
             a, b = z[k - 1], z[k]
@@ -85,7 +94,11 @@ class State:
         return Fraction(0) if beyond else Fraction(phi[0])
 
     def covers(self, other: State) -> bool:
-        """Whether this function is nowhere below the other."""
+        """Return whether this function is nowhere below the other.
+
+        The difference is quadratic between neighboring corners of both: its ends, and its vertex
+        where that lies inside, decide.
+        """
         if self.value < other.value:  # far to the right
             return False
         points = sorted({*self.z, *other.z})
@@ -107,12 +120,12 @@ class State:
         return True
 
     def moved(self, differs: bool, one: Any) -> State:
-        """One part."""
+        """Return f after one part: least over x of f(x) plus the excess of the part."""
         step = one if differs else -one
         return State([z + step - p for z, p in zip(self.z, self.phi)], self.phi, self.value)
 
     def crossed(self) -> State:
-        """One edge: f + z^2, phi - z, clipped to [0, c]."""
+        """Return f after one edge: f + z^2, phi - z, clipped to [0, c]."""
         cap = self.phi[0]
         z, phi = list(self.z), list(self.phi)
         if z[0] > 0:
@@ -144,12 +157,16 @@ class State:
 
 
 def quotient(a: Any, b: Any) -> Any:
-    """a/b, rounded down where both are integers."""
+    """Return a/b, rounded down where both are integers: every rounding lowers f."""
     return a / b if isinstance(a, Fraction) else a // b
 
 
 def program(T: int, most: int, nu: Fraction) -> list[Fraction]:
-    """L_n(nu), or less, for n = 0, .., most."""
+    """Return L_n(nu), or less, for n = 0, .., most agreeing parts.
+
+    One list of functions per n: a pattern of agreeing and differing parts is worth keeping only
+    where its function is below all others with the same n somewhere.
+    """
     exact = T <= EXACT_UP_TO
     one: Any = Fraction(1) if exact else ONE
     cap: Any = min(nu, Fraction(1)) if exact else math.floor(nu * ONE)

@@ -48,11 +48,11 @@ from consistruct.certificates.exact import (
 )
 from consistruct.certificates.statement import NO_MEASURE, Statement, matrix_statement
 
-IMPOSSIBLE = Fraction(2) ** 2000  # H_ij has no distributions, so no bound is too large
+IMPOSSIBLE = Fraction(2) ** 2000  # of pairs without any distributions: no bound is too large
 
 
 class Problem:
-    """The loss, the surrogate and the decoding."""
+    """Hold the loss, the surrogate (`log` or sparsemax) and the decoding (`argmax` or Bayes)."""
 
     def __init__(self, surrogate: Any, decoding: Any, loss: Any) -> None:
         if surrogate not in ("log", "sparsemax") or decoding not in ("argmax", "bayes"):
@@ -68,13 +68,13 @@ class Problem:
         return [a - b for a, b in zip(self.L[j], self.L[i])]
 
     def row(self, c: int, j: int) -> list[Fraction]:
-        """The row of A that compares c with j."""
+        """Return the row of A that compares c with j."""
         if self.argmax:
             return [Fraction((y == c) - (y == j)) for y in range(self.m)]
         return self.gap(c, j)
 
     def combined(self, weights: Any, j: int) -> tuple[list[int], list[Fraction]]:
-        """The labels with a weight, and w A, from [label, weight] pairs with weights >= 0."""
+        """Return the labels with a weight, and w A, from [label, weight] pairs; no w < 0."""
         used, a = [], [Fraction(0)] * self.m
         for c, share in weights:
             weight = number(share, "w")
@@ -88,12 +88,12 @@ class Problem:
     # --- lower ends ---
 
     def bounded(self, i: int, j: int, eps: Fraction, proof: Any) -> Fraction:
-        """The better of the bounds on H_ij with and without the numbers of a proof."""
+        """Return the better of the bounds on H_ij with and without the numbers of a proof."""
         found = self.plain_bound(i, j, eps)
         return found if proof is None else max(found, self.bound(i, j, eps, proof))
 
     def bound(self, i: int, j: int, eps: Fraction, proof: Any) -> Fraction:
-        """A lower bound on H_ij from the numbers of a proof."""
+        """Return a lower bound on H_ij from the numbers of a proof."""
         gap, nu = self.gap(i, j), number(proof["nu"], "nu")
         if nu < 0:
             raise Refused("nu must not be negative")
@@ -112,7 +112,10 @@ class Problem:
         return height**2 / (2 * dot(z, z)) if height > 0 and any(z) else Fraction(0)
 
     def by_sets(self, j: int, tilted: list[Fraction]) -> Fraction:
-        """-log of the largest mean over a set that contains j."""
+        """Return -log of the largest mean over a set that contains j, rounded down.
+
+        The largest mean is attained by j and the largest of the others, for some number of them.
+        """
         total, best = tilted[j], tilted[j]
         others = sorted((x for y, x in enumerate(tilted) if y != j), reverse=True)
         for size, x in enumerate(others, 2):
@@ -121,7 +124,7 @@ class Problem:
         return -log_up(best)
 
     def plain_bound(self, i: int, j: int, eps: Fraction) -> Fraction:
-        """The bound by the gap alone; without limit where the pair is impossible."""
+        """Return the bound by the gap alone; without limit where the pair is impossible."""
         gap = self.gap(i, j)
         if self.argmax:
             return Fraction(0)
@@ -129,6 +132,8 @@ class Problem:
             mean = sum(gap, Fraction(0)) / self.m
             square = sum((x - mean) ** 2 for x in gap)
             return eps**2 / (2 * square) if square else IMPOSSIBLE
+        # merge all true labels into two with the least and the largest gap: the divergence of two
+        # distributions on these, with means eps and 0, is at most theirs
         low, high = min(min(gap), Fraction(0)), max(gap)
         q, p = (eps - low) / (high - low), -low / (high - low)
         if p == 0:
@@ -137,7 +142,7 @@ class Problem:
         return q * log_down(q / p) + rest
 
     def excludes(self, j: int, weights: Any) -> bool:
-        """Whether w shows that label j is never predicted."""
+        """Return whether w shows that label j is never predicted."""
         used, a = self.combined(weights, j)
         somewhere = max(a) if self.log else min(a)  # the log loss has p > 0 everywhere
         return min(a) >= 0 and (somewhere > 0 or any(c < j for c in used))
@@ -145,7 +150,7 @@ class Problem:
     # --- the upper end ---
 
     def divergence(self, q: list[Fraction], p: list[Fraction]) -> Fraction:
-        """D(q, p), rounded up."""
+        """Return D(q, p), rounded up."""
         if not self.log:
             return sum(((x - y) ** 2 for x, y in zip(q, p)), Fraction(0)) / 2
         if any(x and not y for x, y in zip(q, p)):
@@ -154,7 +159,7 @@ class Problem:
 
 
 def check_upper(problem: Problem, document: Any, eps: Fraction, upper: Fraction) -> None:
-    """A distribution q, and p that predicts j though i is better by eps under q."""
+    """Refuse unless q, and p that predicts j though i is better by eps under q, show the end."""
     i, j = (integer(c, 0, problem.k - 1) for c in document["pair"])
     q = distribution(document["distribution"], problem.m)
     p = distribution(document["estimate"], problem.m, "estimate")
@@ -164,6 +169,7 @@ def check_upper(problem: Problem, document: Any, eps: Fraction, upper: Fraction)
     if any(dot(problem.row(c, j), p) > 0 for c in others):
         raise Refused(f"the estimate does not predict label {j}")
     if not problem.argmax:
+        # p itself may tie with others on the boundary; points between it and `inner` do not
         inner = distribution(document["inner"], problem.m, "inner")
         sums = [dot(problem.row(c, j), inner) for c in others]
         if any(x > 0 or (x == 0 and c < j) for c, x in zip(others, sums)):
@@ -175,7 +181,7 @@ def check_upper(problem: Problem, document: Any, eps: Fraction, upper: Fraction)
 
 
 def check_lower(problem: Problem, document: Any, eps: Fraction, lower: Fraction) -> None:
-    """Every pair that reaches eps is bounded, or its label is never predicted."""
+    """Refuse unless every pair that reaches eps is bounded, or its label never predicted."""
     excluded = set()
     for item in document["excluded"]:
         j = integer(item["label"], 0, problem.k - 1)

@@ -33,10 +33,15 @@ from consistruct.certificates.statement import Statement, parts_statement, score
 
 
 def full_bounds(T: int, s: int, eps: Fraction, d: int, x: Fraction) -> tuple[Fraction, Fraction]:
-    """(lower, upper) bounds on k H_d(eps) from one number 0 <= x <= eps."""
+    """Return (lower, upper) bounds on k H_d(eps) from one number 0 <= x <= eps.
+
+    Both ends come from the same sum over (m, o, n), which has O(T^3) terms instead of s^T labels:
+    the point and the multipliers are functions of r_c alone.
+    """
     delta = eps * T / d
     primal = (eps - x) ** 2
     total = squares = stay = other = keep = Fraction(0)
+    # r grows with m, o and n: once it reaches x, no further label is below
     for m in range(d + 1):
         if m * eps >= x * d:
             break
@@ -54,6 +59,8 @@ def full_bounds(T: int, s: int, eps: Fraction, d: int, x: Fraction) -> tuple[Fra
                 other += weight * Fraction(o, d)  # has a third state there
                 keep += weight * Fraction(T - d - n, T - d) if d < T else 0
     switch = total - stay - other  # has the state of j
+    # h is a sum over parts of the least of a few linear functions of nu; any nu >= 0 is valid,
+    # and this one makes the first two of them equal
     nu = (stay - switch + total) / 2
     options = [stay - nu, switch - total + nu] + ([other / (s - 2)] if s > 2 else [])
     agreeing = min(keep - total, (total - keep) / (s - 1)) if d < T else Fraction(0)
@@ -92,7 +99,7 @@ def verify(document: dict[str, Any]) -> None:
         return
     if document["scores"] != "full":
         raise Refused("scores must be 'full' or 'separable'")
-    first = math.ceil(eps * T)
+    first = math.ceil(eps * T)  # pairs that differ in fewer parts cannot differ by eps
     x = {int(d): number(value, "x") for d, value in document["x"].items()}
     best = document["d"]
     if type(best) is not int or not first <= best <= T:

@@ -48,7 +48,16 @@ Points = dict[tuple[int, int], list[tuple[dict[int, Fraction], Fraction]]]
 
 
 class Problem:
-    """L = loss/unit, PL = projected/unit, K = kernel/scale; mu is uniform by default."""
+    """Hold a problem as integers: L = loss/unit, PL = projected/unit, K = kernel/scale.
+
+    Attributes
+    ----------
+    k, m : int
+        Predictions and true labels.
+    full : bool
+        One score per label: then P is the identity and K = diag(1/mu), which `inverse` holds.
+    scores : (k, r) rows of F, empty with full scores; mu uniform unless `measure` is given
+    """
 
     def __init__(self, loss: Any, scores: Any = None, measure: Any = None) -> None:
         L = matrix(loss, "loss")
@@ -68,6 +77,8 @@ class Problem:
         F = self.scores = matrix(scores, "scores")
         if len(F) != self.k:
             raise Refused(f"scores must be a list of {self.k} rows")
+        # Everything from here on is one matrix equation over the integers. F may have dependent
+        # columns: K = F X needs any solution of (F'MF) X = F', and all of them give the same K.
         rows, unit = integer_rows(F)
         weights, total = integers(mu)
         columns = list(zip(*rows))
@@ -80,6 +91,7 @@ class Problem:
         X, self.scale = integer_rows(solved)
         self.kernel = integer_rows(product(rows, [[total * x for x in row] for row in zip(*X)]))[0]
         self.dual = [[Fraction(x * unit * total, self.scale) for x in row] for row in X]
+        # P L = K M L; L and P L get one common unit, since the bounds subtract one from the other
         PL = product(self.kernel, [[m * x for m, x in zip(mu, column)] for column in zip(*L)])
         PL = [[x / self.scale for x in row] for row in PL]
         both, self.unit = integer_rows(L + PL)
@@ -87,7 +99,7 @@ class Problem:
 
     def distance(self, a: int, b: int, j: int) -> int:
         """<F_a - F_j, F_b - F_j> times `scale`; a and b other than j."""
-        if self.full:
+        if self.full:  # K is diagonal: K_ab - K_aj - K_jb + K_jj with a, b != j
             return self.inverse[j] + (self.inverse[a] if a == b else 0)
         K = self.kernel
         return K[a][b] - K[a][j] - K[j][b] + K[j][j]
@@ -100,20 +112,26 @@ class Problem:
 def bound(
     problem: Problem, i: int, j: int, w: dict[int, Fraction], nu: Fraction, eps: Fraction
 ) -> Fraction | None:
-    """The lower bound on H_ij(eps) of the dual point w >= 0, nu >= 0; None stands for infinity."""
+    """Return the lower bound on H_ij(eps) of a dual point w >= 0, nu >= 0; None for infinity.
+
+    The bound is (nu eps + h)^2 / 2n with h and n as above. It does not change when all multipliers
+    are multiplied by one number, so that they may be made integers.
+    """
     labels = [c for c, weight in w.items() if weight and c != j]
     slope, *weights = integers([nu, *(w[c] for c in labels)])[0]
     if problem.full and labels == [i] and weights[0] == slope:
-        least = 0  # Theorem 7
+        least = 0  # w = e_i, nu = 1 is Theorem 7: P L = L cancels, whatever the losses are
     else:
         PL, total = problem.projected, [-slope * g for g in problem.gap(i, j)]
         for c, weight in zip(labels, weights):
             total = [t - weight * (p - q) for t, p, q in zip(total, PL[c], PL[j])]
         least = min(total)
+    # from here on everything is multiplied by the unit of the losses and the denominator of eps
     height = slope * eps.numerator * problem.unit + eps.denominator * least
     if height <= 0:
         return Fraction(0)
     if problem.full:
+        # n without forming its k^2 terms, which certificates of large matrices would have
         sums = sum(weights)
         norm = sums * sums * problem.inverse[j]
         norm += sum(x * x * problem.inverse[c] for c, x in zip(labels, weights))
@@ -131,13 +149,15 @@ def bound(
 def check_lower(
     problem: Problem, eps: Fraction, lower: Fraction, points: Points, todo: Any
 ) -> None:
-    """Every pair of `todo` is infeasible or bounded by `lower`."""
+    """Refuse unless every pair of `todo` is infeasible or bounded by `lower`."""
     for i, j in todo:
+        # no distribution reaches eps if no single true label does
         if lower <= 0 or max(problem.gap(i, j)) * eps.denominator < eps.numerator * problem.unit:
             continue
         best = Fraction(0)
         for w, nu in [({i: Fraction(1)}, Fraction(1)), *points.get((i, j), [])]:
             found = bound(problem, i, j, w, nu, eps)
+            # a pair without any feasible point is above every claim
             best = lower if found is None else max(best, found)
             if best >= lower:
                 break
@@ -146,18 +166,22 @@ def check_lower(
 
 
 def check_upper(problem: Problem, document: dict[str, Any], eps: Fraction, upper: Fraction) -> None:
-    """The point of the certificate is feasible and its value is at most `upper`."""
+    """Refuse unless the point of the certificate is feasible and its value is at most `upper`."""
     i, j = label_pair(document["pair"], problem.k)
     q = distribution(document["distribution"], problem.m)
     support = [(y, x) for y, x in enumerate(q) if x]
     expected = [sum(x * row[y] for y, x in support) / problem.unit for row in problem.loss]
     if expected[j] - expected[i] < eps:
         raise Refused(f"label {j} is not worse than {i} by eps under this distribution")
-    if problem.full:  # f_j = level, f_c = min(-expected loss, level)
+    if problem.full:
+        # The best scores for a given f_j = level are f_c = min(-expected loss, level): whatever
+        # lies below the level costs nothing, so that one number states all k scores, and every
+        # level is feasible.
         level = number(document["level"], "level")
         short = [(m, x + level) for m, x in zip(problem.mu, expected)]
         value = sum(m * x * x for c, (m, x) in enumerate(short) if c == j or x < 0) / 2
     else:
+        # i and j must be able to win strictly against earlier labels, or their pair does not count
         width = len(problem.scores[0])
         for label in (i, j):
             theta = vector(document["wins"][str(label)], width, "wins")
@@ -167,6 +191,7 @@ def check_upper(problem: Problem, document: dict[str, Any], eps: Fraction, upper
         f = product([vector(document["theta"], width, "theta")], problem.scores)[0]
         if max(f) > f[j]:
             raise Refused(f"label {j} does not win under the scores")
+        # |f + P L q|^2 = z' K z with z = M (f + L q), because f = P f lies in the span
         z = [m * (a + b) for m, a, b in zip(problem.mu, f, expected)]
         value = product([z], product([z], problem.kernel))[0][0] / (2 * problem.scale)
     if value > upper:
@@ -174,7 +199,11 @@ def check_upper(problem: Problem, document: dict[str, Any], eps: Fraction, upper
 
 
 def check_excluded(F: list[list[Fraction]], label: int, mixture: dict[str, Any]) -> None:
-    """The label is a mixture of others, one of them earlier."""
+    """Refuse unless the label is a mixture of others, one of them earlier.
+
+    Its score is the mean of theirs, so it is the largest only where all of them tie with it, and
+    then the earlier one is predicted.
+    """
     parts = [(int(c), number(x, "mixture")) for c, x in mixture.items()]
     good = all(x >= 0 and 0 <= c < len(F) for c, x in parts) and sum(x for _, x in parts) == 1
     good = good and any(c < label and x > 0 for c, x in parts)
@@ -183,7 +212,7 @@ def check_excluded(F: list[list[Fraction]], label: int, mixture: dict[str, Any])
 
 
 def read_points(document: dict[str, Any], k: int) -> Points:
-    """The dual points by pair."""
+    """Return the dual points by pair; negative multipliers would prove anything."""
     points: Points = {}
     for entry in document["points"]:
         w = {int(c): number(x, "w") for c, x in entry["w"].items()}

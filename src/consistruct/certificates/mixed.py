@@ -35,7 +35,11 @@ Key = tuple[Any, ...]
 
 
 def orbits(sizes: list[int], scores: str) -> list[Key]:
-    """Every kind of pair: ("same", s) within a block of s labels, ("two", s, t) across blocks."""
+    """Return every kind of pair: ("same", s) in a block of s labels, ("two", s, t) across blocks.
+
+    Pairs of blocks of the same sizes are images of each other under permutations of labels that
+    leave the loss alone, so one of each kind is enough.
+    """
     counts = Counter(sizes)
     found: list[Key] = []
     if scores == "full":
@@ -45,7 +49,11 @@ def orbits(sizes: list[int], scores: str) -> list[Key]:
 
 
 class Orbit:
-    """Cells of one orbit: weights n, mean losses L (rows i, j, ...; columns true labels) and P."""
+    """Hold the cells of one orbit: weights n, mean losses L and their projections P.
+
+    Rows of L and P are cells of predictions, i and j first; columns are cells of true labels.
+    Their number depends on how many different block sizes there are, not on how many labels.
+    """
 
     def __init__(self, sizes: list[int], eta: Fraction, scores: str, key: Key) -> None:
         self.names: list[str] = []
@@ -59,7 +67,9 @@ class Orbit:
             self._labels(left, eta, key)
 
     def _labels(self, left: Counter[int], eta: Fraction, key: Key) -> None:
-        # a cell: name, number of labels, block (0 of i, 1 of j, None others), size of its blocks
+        # A cell keeps i, j and what shares a block with them apart; all other blocks of one size
+        # are one cell. Each has a name, its number of labels, its block (0 of i, 1 of j, None of
+        # others) and the size of its blocks.
         cells: list[tuple[str, int, int | None, int]]
         if key[0] == "same":
             s = key[1]
@@ -86,6 +96,8 @@ class Orbit:
         self.projected = self.loss
 
     def _blocks(self, left: Counter[int], eta: Fraction, used: list[int], smallest: int) -> None:
+        # Only the first label of a block can be predicted, so that a block is one row; as true
+        # labels, the first one and the others cost differently.
         # rows: blocks in a cell (number, size); true labels: (row, first label or another one)
         cells = [(1, s) for s in used] + [(n, s) for s, n in left.items() if n > 0]
         names = ["block of i", "block of j"]
@@ -108,7 +120,7 @@ class Orbit:
         return [b - a for a, b in zip(self.loss[0], self.loss[1])]
 
     def bound(self, w: list[Fraction], nu: Fraction, eps: Fraction) -> Fraction:
-        """The lower bound of a dual point, w a list over cells; the entry of j is not used."""
+        """Return the lower bound of a dual point, w a list over cells; w_j is not used."""
         P, gap = self.projected, self.gap()
         others = [c for c in range(len(w)) if c != 1 and w[c]]
         least = min(
@@ -122,7 +134,7 @@ class Orbit:
         return height**2 / (2 * norm)
 
     def value(self, q: list[Fraction], level: Fraction, eps: Fraction) -> Fraction:
-        """1/2 |excess|^2 of a distribution and a level; refused where they are not feasible."""
+        """Return 1/2 |excess|^2 of a distribution and a level; refuse if they are not feasible."""
         if sum(x * g for x, g in zip(q, self.gap())) < eps:
             raise Refused("j is not worse than i by eps under this distribution")
         lacking = [level + sum(x * p for x, p in zip(q, row)) for row in self.projected]
@@ -131,7 +143,10 @@ class Orbit:
 
 
 def block_sizes(document: dict[str, Any]) -> tuple[list[int], Any, Any]:
-    """The sizes of the blocks; the block of a label and the first label of a block as functions."""
+    """Return the sizes of the blocks, the block of a label, and the first label of a block.
+
+    The last two are functions: with 2^300 labels nothing may be listed.
+    """
     sizes = document["sizes"]
     if not isinstance(sizes, list) or not sizes:
         raise Refused("sizes must be a list of positive integers")
@@ -154,7 +169,7 @@ def block_sizes(document: dict[str, Any]) -> tuple[list[int], Any, Any]:
 
 
 def orbit_of(document: dict[str, Any], sizes: list[int], block: Any, first: Any) -> Key:
-    """The orbit that the two labels of the certificate belong to."""
+    """Return the orbit that the two labels of the certificate belong to."""
     i, j = document["pair"]
     if type(i) is not int or type(j) is not int or min(i, j) < 0 or i == j:
         raise Refused(f"({i}, {j}) is not a pair of labels")

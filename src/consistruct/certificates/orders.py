@@ -31,7 +31,7 @@ from consistruct.certificates.theorem7 import verify_by_theorem7
 
 
 def grades(values: Any, n: int, most: int | None = None) -> list[int]:
-    """n whole numbers from 0, below `most`."""
+    """Return n whole numbers from 0, below `most`; anything else is no true label."""
     if not isinstance(values, (list, tuple)) or len(values) != n:
         raise Refused(f"a true label must have {n} entries")
     if any(type(x) is not int or x < 0 or (most is not None and x >= most) for x in values):
@@ -40,14 +40,18 @@ def grades(values: Any, n: int, most: int | None = None) -> list[int]:
 
 
 def positions(order: Any, n: int) -> list[int]:
-    """Where each item stands, from 0."""
+    """Return where each item stands, from 0, of an order that lists every item once."""
     if sorted(grades(order, n)) != list(range(n)):
         raise Refused(f"{order!r} is not an order of {n} items")
     return [order.index(item) for item in range(n)]
 
 
 class Positions:
-    """One score per item, weighted by the discount of its position."""
+    """Score one number per item, weighted by the discount of its position: F_c = discounts.
+
+    E over all orders makes every item equally likely at every position, so that only the mean and
+    the variance of the discounts enter the mean square.
+    """
 
     def __init__(self, loss: dict[str, Any]) -> None:
         self.loss, self.kind = loss, loss["name"]
@@ -64,8 +68,10 @@ class Positions:
         else:
             self.discount = [Fraction(x) for x in range(size_of(loss), 0, -1)]
         self.n = self.width = len(self.discount)
+        # `largest` sorts, and `diameter` reverses: both need positions from best to worst
         if any(a < b for a, b in zip(self.discount, self.discount[1:])):
             raise Refused("the discount must not rise")
+        # all discounts alike would make every score constant, and D zero
         self.mean = sum(self.discount, Fraction(0)) / self.n
         # n times the variance
         self.spread = sum(((x - self.mean) ** 2 for x in self.discount), Fraction(0))
@@ -87,10 +93,12 @@ class Positions:
         gain = [self.gains[y] for y in grades(true_label, n, len(self.gains))]
         if not any(gain):
             return gain
+        # by the rearrangement inequality the best order puts the largest gains first
         ideal = self.normalizer or dot(sorted(gain, reverse=True), self.discount)
         return [-x / ideal for x in gain]
 
     def largest(self, theta: list[Fraction]) -> Fraction:
+        # the rearrangement inequality: the largest sum pairs large scores with large discounts
         return dot(sorted(theta, reverse=True), self.discount)
 
     def mean_square(self, theta: list[Fraction]) -> Fraction:
@@ -99,13 +107,17 @@ class Positions:
         return (self.n * mean * self.mean) ** 2 + spread * self.spread / (self.n - 1)
 
     def diameter(self, eps: Fraction) -> Fraction:
-        """An order and its reverse, by the rearrangement inequality."""
+        """Return the distance of an order and its reverse, by the rearrangement inequality."""
         apart = dot(self.discount, self.discount) - dot(self.discount, self.discount[::-1])
         return 2 * apart * (self.n - 1) / self.spread
 
 
 class Matchings:
-    """One score per row and column of a permutation matrix."""
+    """Score one number per row and column of a permutation matrix.
+
+    Constant rows and columns of theta move all scores alike, so the mean square is that of the
+    doubly centered matrix over n - 1, and the mean of all entries apart.
+    """
 
     def __init__(self, loss: dict[str, Any]) -> None:
         self.n, self.kind = size_of(loss), loss["name"]
@@ -122,7 +134,10 @@ class Matchings:
         return [Fraction(abs(p - place[j]), scale) for p in range(self.n) for j in range(self.n)]
 
     def largest(self, theta: list[Fraction]) -> Fraction:
-        """The assignment problem, by shortest augmenting paths over the integers."""
+        """Solve the assignment problem by shortest augmenting paths over the integers.
+
+        The method needs no trust: the dual potentials that it ends with are checked below.
+        """
         n, unit = self.n, math.lcm(*(x.denominator for x in theta))
         cost = [[int(-theta[i * n + j] * unit) for j in range(n)] for i in range(n)]
         rows, columns, partner = [0] * (n + 1), [0] * (n + 1), [n] * (n + 1)
@@ -162,12 +177,15 @@ class Matchings:
         return (n * mean) ** 2 + dot(rest, rest) / (n - 1)
 
     def diameter(self, eps: Fraction) -> Fraction:
-        """<F_a, F_b> = 1 + (n-1)(agreements - 1), and some permutation agrees nowhere."""
+        """Return 2 (rank - least <F_a, F_b>).
+
+        <F_a, F_b> = 1 + (n-1)(agreements - 1), and two permutations may agree nowhere.
+        """
         return Fraction(2 * self.n * (self.n - 1))
 
 
 def size_of(loss: dict[str, Any]) -> int:
-    """The number of items."""
+    """Return the number of items: one item has one order, and nothing to learn."""
     if type(loss["n"]) is not int or loss["n"] < 2:
         raise Refused("n must be an integer of at least 2")
     return int(loss["n"])

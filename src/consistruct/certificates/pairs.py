@@ -33,7 +33,11 @@ MOST_ITEMS = 14  # 2^n subsets
 
 
 class Pairs:
-    """Scores of pairs: which item comes first, or the later position of the two."""
+    """Score one number per pair of items: which comes first, or the later position of the two.
+
+    The reference measure is uniform on all orders, whose moments are those of a few items: the
+    position of one item, of two, of up to four.
+    """
 
     def __init__(self, loss: dict[str, Any]) -> None:
         if loss["name"] not in ("signs", "precision"):
@@ -72,7 +76,12 @@ class Pairs:
         return [Fraction(0), *(Fraction(x, counted or 1) for x in sign)]
 
     def largest(self, theta: list[Fraction]) -> Fraction:
-        """The best order of every subset of the items, which stands before all others."""
+        """Return the largest score, by the best order of every subset of the items.
+
+        The score of a subset that stands before all other items does not depend on theirs, so that
+        2^n subsets replace n! orders. Numbers are integers: halves for signs, and shares of
+        1, .., n for later positions, are multiplied away.
+        """
         n = self.n  # over the integers: halves, and shares of 1, .., n
         scale = math.lcm(*(x.denominator for x in theta)) * 2 * math.lcm(*range(1, n + 1))
         entry = [int(x * scale) for x in theta[int(self.signs) :]]
@@ -80,6 +89,7 @@ class Pairs:
         for (i, j), x in zip(self.pairs, entry):
             add[i][j] = -x // 2 if self.signs else x
             add[j][i] = x // 2 if self.signs else x
+        # sums[i][chosen]: what item i gains from the chosen ones before it, built bit by bit
         best: list[Any] = [None] * 2**n
         best[0] = 0
         sums = [[0] * 2**n for _ in range(n)]
@@ -105,6 +115,8 @@ class Pairs:
                 items[i] += wish
                 items[j] -= wish
             return theta[0] ** 2 + (dot(theta[1:], theta[1:]) + dot(items, items)) / 12
+        # E <F, theta>^2 expanded by how many items two index pairs have in common; each moment
+        # multiplies a symmetric function of the entries, which sums of rows give in O(n^2)
         alone, mixed, both = self.moments()
         x, y = self.split(theta)
         at = [sum(row, Fraction(0)) for row in y]
@@ -116,7 +128,7 @@ class Pairs:
         )  # fmt: skip
 
     def split(self, theta: list[Fraction]) -> tuple[list[Fraction], list[list[Fraction]]]:
-        """Entries of items, and of pairs as a symmetric matrix without diagonal."""
+        """Return entries of items (n,), and of pairs, symmetric (n, n) with a zero diagonal."""
         y = [[Fraction(0)] * self.n for _ in range(self.n)]
         for (i, j), value in zip(self.pairs, theta):
             y[i][j] = y[j][i] = value if i != j else Fraction(0)
@@ -126,6 +138,7 @@ class Pairs:
         """E e(i,i) e(k,k), E e(i,i) e(k,l), E e(i,j) e(k,l) for e = 1/max, most in common first."""
         n = self.n
         e = [[Fraction(1, max(p, q)) for q in range(1, n + 1)] for p in range(1, n + 1)]
+        # sums over distinct positions: of all tuples, less those in which two of them coincide
         row = [sum(e[p]) - e[p][p] for p in range(n)]
         own, square = [e[p][p] for p in range(n)], sum(dot(x, x) for x in e)
         square -= dot(own, own)
@@ -140,7 +153,7 @@ class Pairs:
         return alone, mixed, both
 
     def apply(self, theta: list[Fraction]) -> list[Fraction]:
-        """E F_c <F_c, theta> for the scores 1/max."""
+        """Return E F_c <F_c, theta> for the scores 1/max: the Gram operator."""
         (a0, a1), (b0, b1), (c0, c1, c2) = self.moments()
         x, y = self.split(theta)
         at = [sum(row, Fraction(0)) for row in y]

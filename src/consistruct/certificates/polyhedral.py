@@ -45,7 +45,7 @@ Vertex = tuple[Distribution, int, Fraction]  # q, bits of the constraints that a
 
 
 def clip(vertices: list[Vertex], normal: Distribution, bit: int, height: Any) -> list[list[Vertex]]:
-    """The vertices of a polytope where normal q >= 0 and those where normal q <= 0.
+    """Return the vertices of a polytope where normal q >= 0 and those where normal q <= 0.
 
     A cut makes a vertex on every edge that it crosses: between two vertices such that no third one
     has all constraints tight that are tight at both."""
@@ -69,7 +69,7 @@ def clip(vertices: list[Vertex], normal: Distribution, bit: int, height: Any) ->
 
 
 class Problem:
-    """The loss and the surrogate; all losses are integers, after multiplication by `unit`."""
+    """Hold the loss and the surrogate; all losses are integers, after multiplication by `unit`."""
 
     def __init__(self, surrogate: Any, loss: Any) -> None:
         if surrogate not in ("hinge", "max-min") or not isinstance(loss, (list, tuple)):
@@ -86,11 +86,15 @@ class Problem:
         return [a - b for a, b in zip(self.L[c], self.L[i])]
 
     def is_symmetry(self, order: list[int]) -> bool:
-        """Whether L stays the same under a permutation of the labels."""
+        """Return whether L stays the same under a permutation of the labels."""
         return [[self.L[c][y] for y in order] for c in order] == self.L
 
     def below(self, j: int, q: Distribution, point: Any) -> Fraction:
-        """W(q) of a point: the part of a coupling, or of p, that does not lie on j."""
+        """Return W(q) of a point: the part of a coupling, or of p, that does not lie on j.
+
+        What a point leaves over goes to j, which has no bound: every small enough point is feasible
+        for the maximum V_j(q), so its value is below it.
+        """
         mass, full = sum(q), [x * UNIT for x in q]
         rows, columns, value = [0] * self.k, [0] * self.k, 0
         for c, *y, share in point:
@@ -108,7 +112,7 @@ class Problem:
         return Fraction(min(integer_dot(row, rows) for row in self.L), UNIT)
 
     def risks(self, potential: list[Fraction], j: int | None = None) -> list[Fraction]:
-        """Phi(f, .) of scores, or of mixed predictions: above V, above V_j if they predict j."""
+        """Return Phi(f, .) of scores or mixed predictions: above V, or V_j if they predict j."""
         if len(potential) != self.k:
             raise Refused(f"scores must have {self.k} entries")
         if self.hinge:
@@ -123,7 +127,7 @@ class Problem:
         return mixed if j is None else [max(x, mixed[j]) for x in mixed]
 
     def optimum_below(self, q: list[Fraction], coupling: Any) -> Fraction:
-        """V(q), or the value of a coupling; what it leaves over is coupled independently."""
+        """Return V(q), or the value of a coupling; the rest of it is coupled independently."""
         if not self.hinge:
             return Fraction(min(dot(row, q) for row in self.L))
         rows, columns, value = list(q), list(q), Fraction(0)
@@ -137,7 +141,11 @@ class Problem:
         return value + dot(rows, (dot(row, columns) for row in self.L)) / (sum(rows) or 1)
 
     def polytope(self, i: int, j: int, eps: Fraction, height: Any) -> list[Vertex]:
-        """{q : (L_j - L_i) q >= eps}, with labels that may be swapped in descending order."""
+        """Return {q : (L_j - L_i) q >= eps}, with labels that may be swapped in descending order.
+
+        Ordering them cuts the polytope by the number of their permutations: with all other labels
+        alike, k - 2 factorial.
+        """
         k, every = self.k, list(range(self.k))
         units = [tuple(int(c == y) for c in every) for y in every]
         bit = 1 << k  # bit y means q_y = 0
@@ -155,7 +163,7 @@ class Problem:
         return found
 
     def least(self, i: int, vertices: list[Vertex], leaf: Any) -> Fraction:
-        """The bound on a piece, of scores and multipliers nu >= 0 as integers over UNIT."""
+        """Return the bound on a piece, of scores and multipliers nu >= 0 as integers over UNIT."""
         scores = [Fraction(integer(x, -math.inf) * self.size, UNIT) for x in leaf["potential"]]
         plane = self.risks(scores)  # mixed predictions may have any scale
         for c, nu in leaf["nu"]:
@@ -166,10 +174,10 @@ class Problem:
 
 
 def check_pair(problem: Problem, proof: Any, eps: Fraction, lower: Fraction) -> None:
-    """H_ij(eps) >= lower on every piece."""
+    """Refuse unless H_ij(eps) >= lower on every piece of the polytope of a pair."""
     i, j = (integer(c, 0, problem.k - 1) for c in proof["pair"])
     points = {integer(vertex): point for vertex, point in proof["points"]}
-    made = 0
+    made = 0  # vertices are numbered as they are made: the search numbers them in the same order
 
     def height(q: Distribution, between: Fraction | None) -> Fraction:
         nonlocal made
@@ -195,7 +203,7 @@ def check_pair(problem: Problem, proof: Any, eps: Fraction, lower: Fraction) -> 
 
 
 def check_lower(problem: Problem, document: Any, eps: Fraction, lower: Fraction) -> None:
-    """Every pair that reaches eps is proved, or one of its images is."""
+    """Refuse unless every pair that reaches eps is proved, or one of its images is."""
     labels, orders = range(problem.k), document["symmetries"]
     for order in orders:
         if sorted(integer(c) for c in order) != [*labels] or not problem.is_symmetry(order):
@@ -214,7 +222,7 @@ def check_lower(problem: Problem, document: Any, eps: Fraction, lower: Fraction)
 
 
 def check_upper(problem: Problem, document: Any, eps: Fraction, upper: Fraction) -> None:
-    """One distribution and scores under which j is predicted though i is better by eps."""
+    """Refuse unless one distribution and scores that predict j show the upper end."""
     i, j = (integer(c, 0, problem.k - 1) for c in document["pair"])
     q = distribution(document["distribution"], problem.k)
     if dot(problem.gap(j, i), q) < eps:

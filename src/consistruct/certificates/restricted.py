@@ -50,7 +50,7 @@ WHERE = {  # what a class of distributions is, in words with its exact number
 
 
 def share(value: Any, name: str) -> Fraction:
-    """A number in [0, 1]."""
+    """Return a number in [0, 1]."""
     found = number(value, name)
     if not 0 <= found <= 1:
         raise Refused(f"{name} must be in [0, 1]")
@@ -58,12 +58,17 @@ def share(value: Any, name: str) -> Fraction:
 
 
 def polytopes(kind: dict[str, Any], m: int) -> list[list[list[Fraction]]]:
-    """The vertices of every polytope; true labels are numbered from 0."""
+    """Return the vertices of every polytope; true labels are numbered from 0.
+
+    They are listed here again, in fractions, rather than read: a document that left one out would
+    prove too large a lower end.
+    """
     name, zero = kind["class"], Fraction(0)
     if name == "Capped":
         cap = 1 - share(kind["delta"], "delta")
         if cap * m < 1:
             raise Refused("no distribution keeps below this cap")
+        # vertices fill as many labels up to the cap as fit, and give the rest to one more
         full = math.floor(1 / cap)
         rest = 1 - full * cap
         within(math.comb(m, full) * m)
@@ -90,7 +95,7 @@ def polytopes(kind: dict[str, Any], m: int) -> list[list[list[Fraction]]]:
         return parts
     if name == "Noisy":
         eta = share(kind["eta"], "eta")
-        if eta == 1:
+        if eta == 1:  # anything goes: the whole simplex, and not m copies of it
             return [[[Fraction(int(t == y)) for t in range(m)] for y in range(m)]]
         parts = []
         for best in range(m):
@@ -113,7 +118,7 @@ def within(count: int) -> None:
 
 
 def cut_simplex(rows: Any, bounds: Any, m: int) -> list[list[Fraction]]:
-    """Vertices of the simplex within half-spaces, one cut after the other."""
+    """Return the vertices of the simplex within half-spaces, one cut after the other."""
     if len(rows) != len(bounds) or any(len(row) != m for row in rows):
         raise Refused("pass one bound for each row, and one number per true label in a row")
     unit = [[Fraction(int(t == s)) for t in range(m)] for s in range(m)]
@@ -144,12 +149,15 @@ def cut_simplex(rows: Any, bounds: Any, m: int) -> list[list[Fraction]]:
 
 
 def columns(loss: list[list[Fraction]], vertices: list[list[Fraction]]) -> list[list[Fraction]]:
-    """L q of every vertex."""
+    """Return L q of every vertex: true labels of the loss that the polytope amounts to."""
     return [[dot(row, q) for q in vertices] for row in loss]
 
 
 def same_problem(part: dict[str, Any], L: list[list[Fraction]], won: dict[str, Any]) -> bool:
-    """The loss of the polytope up to the order of its columns, with the scores of the others."""
+    """Return whether a part is about the loss of its polytope, with the scores of the others.
+
+    The order of its columns does not matter: it is the order in which vertices were found.
+    """
     given = [[number(x, "loss") for x in row] for row in part["loss"]]
     equal = sorted(zip(*given)) == sorted(zip(*L)) and len(given) == len(L)
     return equal and all(part[name] == won[name] for name in ("scores", "measure"))
@@ -194,6 +202,7 @@ def verify(
     for part in parts:
         if part is not None:
             check_part(part)
+    # labels that are never predicted cannot be the worse one of a pair
     rows = [c for c in range(len(loss)) if str(c) not in won["excluded"]]
     for vertices, part in zip(every, parts):
         L = columns(loss, vertices)

@@ -34,7 +34,12 @@ Counts = tuple[int, int, int, int]
 
 
 class SetProblem:
-    """The exact data: T labels, beta, and F of two empty sets."""
+    """Hold T labels, beta and F of two empty sets; i and j are described by four group sizes.
+
+    Labels in one group (of both sets, of i only, of j only, of neither) may be permuted without
+    changing the pair, so that averages over such permutations lose nothing: a set counts by how
+    many labels it takes from each group, and O(T^4) cells replace 2^T sets.
+    """
 
     def __init__(self, T: int, beta: Any, empty: Any) -> None:
         self.T, self.beta, self.empty = T, number(beta, "beta"), number(empty, "empty")
@@ -44,7 +49,7 @@ class SetProblem:
             raise Refused("beta must be positive, empty in (0, 1]")
 
     def loss(self, row: Counts, true_label: Counts, groups: Counts) -> Fraction:
-        """Loss of a set of counts `row`, averaged over the true labels of counts `true_label`."""
+        """Return the loss of a set of counts `row`, averaged over true labels of given counts."""
         square = self.beta**2
         weight = square * sum(true_label) + sum(row)
         if weight == 0:
@@ -53,13 +58,17 @@ class SetProblem:
         return 1 - (1 + square) * shared / weight
 
     def orbits(self) -> Iterator[Counts]:
-        """One pair (i, j) of different sets for each quadruple of group sizes."""
+        """Yield one pair (i, j) of different sets for each quadruple of group sizes."""
         for a, b, c in product(range(self.T + 1), repeat=3):
             if a + b + c <= self.T and b + c > 0:
                 yield a, b, c, self.T - a - b - c
 
     def squared_norm(self, weights: dict[Counts, Fraction], groups: Counts) -> Fraction:
-        """|sum_c w_c F_c|^2: layers of measure 1/(T+1), a mean and contrasts each."""
+        """Return |sum_c w_c F_c|^2: layers of measure 1/(T+1), a mean and contrasts each.
+
+        Layers of different set sizes are orthogonal. Within one the squared length is that of the
+        mean plus that of the contrasts between labels, T(T-1)/m(T-m) times their sum of squares.
+        """
         T, layers = self.T, [Fraction(0)] * (self.T + 1)
         slopes = [[Fraction(0)] * 4 for _ in range(T + 1)]
         for cell, w in weights.items():
@@ -75,12 +84,12 @@ class SetProblem:
         return (T + 1) * total
 
     def theorem_7(self, groups: Counts, eps: Fraction) -> Fraction:
-        """eps^2 / 2 |F_i - F_j|^2."""
+        """Return eps^2 / 2 |F_i - F_j|^2, the bound that needs no multipliers."""
         i, j = _pair(groups)
         return eps**2 / (2 * self.squared_norm({i: Fraction(1), j: Fraction(-1)}, groups))
 
     def dual(self, entry: Any, eps: Fraction) -> Fraction:
-        """The bound of multipliers w, nu >= 0."""
+        """Return the bound of multipliers w, nu >= 0 for one pair."""
         groups, nu, pairs = entry
         i, j = _pair(groups)
         weights = {cell: Fraction(w) for cell, w in pairs}
@@ -101,7 +110,7 @@ class SetProblem:
         return height**2 / (2 * norm) if norm else Fraction(0)
 
     def feasible(self, groups: Counts, eps: Fraction) -> bool:
-        """Whether some true label makes j worse than i by eps."""
+        """Return whether some true label makes j worse than i by eps."""
         i, j = _pair(groups)
         return any(self.loss(j, y, groups) - self.loss(i, y, groups) >= eps for y in _cells(groups))
 
@@ -112,7 +121,11 @@ class SetProblem:
         layers: Any,
         eps: Fraction,
     ) -> Fraction:
-        """1/2 E v^2 of the repaired point; raises Refused where there is no repair."""
+        """Return 1/2 E v^2 of the repaired point; refuse where there is no repair.
+
+        Floats found q and v, so both miss their constraints by rounding. They are repaired
+        here, by as much as is missing, rather than written down as long fractions.
+        """
         i, j = _pair(groups)
         q = {cell: max(Fraction(p), Fraction(0)) for cell, p in distribution}
         mass = sum(q.values(), Fraction(0))
@@ -150,7 +163,7 @@ class SetProblem:
         return self._half_mean_square(v, groups)
 
     def _half_mean_square(self, v: list[list[Fraction]], groups: Counts) -> Fraction:
-        """1/2 E v^2: counts of a uniform set of size m are hypergeometric."""
+        """Return 1/2 E v^2: counts of a uniform set of size m are hypergeometric."""
         T, total = self.T, Fraction(0)
         for m, (alpha, *beta) in enumerate(v):
             mean = alpha + sum((b * Fraction(m * g, T) for b, g in zip(beta, groups)), Fraction(0))
@@ -170,7 +183,7 @@ def _cells(groups: Counts) -> list[Counts]:
 
 
 def counts(value: Any, groups: Any = None) -> Counts:
-    """Four counts, at most those of the groups."""
+    """Return four counts, at most those of the groups."""
     a, b, c, d = value
     found = (a, b, c, d)
     if any(type(x) is not int or x < 0 for x in found):
@@ -181,7 +194,7 @@ def counts(value: Any, groups: Any = None) -> Counts:
 
 
 def groups_of(value: Any, T: int) -> Counts:
-    """Sizes of the four groups of a pair of different sets."""
+    """Return the sizes of the four groups of a pair of different sets."""
     found = counts(value)
     if sum(found) != T or found[1] + found[2] == 0:
         raise Refused(f"{value!r} are no groups of {T} labels")

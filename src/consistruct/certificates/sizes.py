@@ -39,7 +39,11 @@ GRID = 2**400
 
 
 class Sets:
-    """T labels, beta, true sizes, F of two empty sets."""
+    """Score label sets by size: T labels, beta, the sizes of true sets, F of two empty sets.
+
+    The parameters are one number per true size strictly between 0 and T and label, then what
+    depends on the size of the predicted set alone.
+    """
 
     def __init__(self, document: dict[str, Any]) -> None:
         T = self.T = document["T"]
@@ -53,6 +57,7 @@ class Sets:
         if not self.square > 0 or not 0 <= self.empty <= 1:
             raise Refused("beta must be positive, empty in [0, 1]")
         self.blocks = [s for s in self.sizes if 0 < s < T]
+        # every set must be able to win, which the argument above shows for such sizes only
         if not self.blocks:
             raise Refused("no true label has a size between 0 and T")
         # columns that depend on the size of the set alone
@@ -100,7 +105,11 @@ class Sets:
         return row
 
     def layers(self, theta: list[Fraction]) -> Any:
-        """(m, constant, scores of the labels) for every set size m: integers over one number."""
+        """Yield (m, constant, scores of the labels, unit) for every set size m.
+
+        Among the sets of one size a score is a constant plus a sum over members. Scores of labels
+        are integers over `unit`: T + 1 sizes times T labels of fractions would be slow.
+        """
         T, B = self.T, len(self.blocks)
         unit = math.lcm(*(x.denominator for x in theta))
         whole = [x.numerator * (unit // x.denominator) for x in theta]
@@ -113,6 +122,7 @@ class Sets:
             yield m, dot(self.common(m), theta[B * T :]), labels, scale * unit
 
     def largest(self, theta: list[Fraction]) -> Fraction:
+        # the best set of size m has the m best labels
         return max(
             constant + Fraction(sum(sorted(labels, reverse=True)[:m]), unit)
             for m, constant, labels, unit in self.layers(theta)
@@ -121,6 +131,8 @@ class Sets:
     def mean_square(self, theta: list[Fraction]) -> Fraction:
         T, total = self.T, Fraction(0)
         for m, constant, labels, unit in self.layers(theta):
+            # a uniform set of m of T labels: inclusions have variance m(T-m)/T^2 and are
+            # negatively correlated, which gives this multiple of the variance between labels
             whole, squares = sum(labels), sum(x * x for x in labels)
             spread = Fraction(m * (T - m), T * (T - 1)) * Fraction(squares * T - whole**2, T)
             total += (constant + Fraction(m * whole, T * unit)) ** 2 + spread / unit**2
@@ -133,6 +145,8 @@ class Sets:
             dimensions = sorted(T if 0 < m < T else 1 for m in range(T + 1))[-2:]
             apart = Fraction((T + 1) * sum(dimensions))
             return max(apart, Fraction(2 * (T * T - 1) * T, T - T // 2))
+        # F_c . F_d splits into an overlap part and a part of the sizes alone, each with the inverse
+        # of a Gram matrix of as many rows as there are true sizes
         own = [[self.weight(m, s) for s in self.blocks] for m in range(T + 1)]
         both = [[*(m * x for x in own[m]), *self.common(m)] for m in range(T + 1)]
         spread = [Fraction(m * (T - m), T * (T - 1) * (T + 1)) for m in range(T + 1)]
@@ -142,6 +156,7 @@ class Sets:
         for m in range(T + 1):
             for n in range(m + 1):
                 common = b.form(m, n, 1, 1, 1)
+                # linear in the overlap, so one of its two ends is the farthest
                 for overlap in {max(m + n - T, 0), n if m != n else max(m - 1, 2 * m - T, 0)}:
                     inside = a.form(m, n, m * (T - m), n * (T - n), overlap * T - m * n) / T
                     found = max(found, inside + common)
@@ -149,7 +164,11 @@ class Sets:
 
 
 class Kernel:
-    """R (R' W R)^-1 R', from above: R' W R is rounded down to a positive definite matrix."""
+    """Bound R (R' W R)^-1 R' from above: R' W R is rounded down to a positive definite matrix.
+
+    A smaller positive definite matrix has a larger inverse, so that distances come out too large
+    and the lower end of the claim too small, never the other way.
+    """
 
     def __init__(self, rows: list[list[Fraction]], weights: list[Fraction]) -> None:
         size = len(rows[0])

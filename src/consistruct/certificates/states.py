@@ -27,7 +27,10 @@ from consistruct.certificates.theorem7 import verify_by_theorem7
 
 
 class ChainScores:
-    """T parts, s states."""
+    """Score one number per part and state, and per pair of states of neighboring parts.
+
+    The parameters are T s entries of parts, then (T-1) s^2 of neighbors.
+    """
 
     def __init__(self, document: dict[str, Any]) -> None:
         self.T, self.s = document["T"], document["n_states"]
@@ -57,7 +60,7 @@ class ChainScores:
         return row
 
     def split(self, theta: list[Fraction]) -> tuple[list[list[int]], Any, int]:
-        """Scores of parts and of neighbors as integers over one denominator."""
+        """Return scores of parts (T, s) and neighbors (T-1, s, s) as integers, and their unit."""
         T, s = self.T, self.s
         whole, unit = integers(theta)
         parts = [whole[t * s : t * s + s] for t in range(T)]
@@ -66,6 +69,7 @@ class ChainScores:
 
     def largest(self, theta: list[Fraction]) -> Fraction:
         parts, edges, unit = self.split(theta)
+        # Viterbi's recursion over integers: best[b] is the best score of a start that ends in b
         best = parts[0]
         for part, edge in zip(parts[1:], edges):
             best = [
@@ -74,7 +78,10 @@ class ChainScores:
         return Fraction(max(best), unit)
 
     def mean_square(self, theta: list[Fraction]) -> Fraction:
-        """E f^2 from E[f of the first parts | state] and its square, times powers of s."""
+        """Return E f^2 by a recursion on sums of f and f^2 over all starts that end in a state.
+
+        Sums instead of means keep everything an integer.
+        """
         parts, edges, unit = self.split(theta)
         states = range(self.s)
         first, second = parts[0], [x * x for x in parts[0]]
@@ -90,12 +97,17 @@ class ChainScores:
         return Fraction(sum(second), power * self.s * unit**2)
 
     def diameter(self, eps: Fraction) -> Fraction:
-        """The largest squared distance of two labels that differ in at least eps T parts."""
+        """Return the largest squared distance of two labels that differ in at least eps T parts.
+
+        |F_i - F_j|^2 = 2 (rank - K), and the least K depends only on which parts agree: a dynamic
+        program over (does this part differ, how many differ so far).
+        """
         T, s = self.T, self.s
         needed = math.ceil(eps * T)
         if needed > T:
             raise Refused("no two labels differ by eps")
         levels = {0: s - 1, 1: -1}  # agree, differ
+        # more than `needed` differing parts are counted as `needed`: the count need not be exact
         least: dict[tuple[int, int], int] = {
             (now, min(now, needed)): x for now, x in levels.items()
         }

@@ -46,11 +46,15 @@ from consistruct.certificates.exact import (
 )
 from consistruct.certificates.statement import NO_MEASURE, Statement, matrix_statement
 
-MOST_SETS = 100_000  # of one pair, up to swaps
+MOST_SETS = 100_000  # sets of tied labels of one pair, up to swaps, that are listed
 
 
 class Problem:
-    """The loss, kappa, and which labels may be swapped."""
+    """Hold the loss, kappa, and which labels may be swapped without changing the loss.
+
+    Swappable labels form classes, and a set of tied labels counts by how many of each class it has:
+    otherwise there would be 2^(k-1) sets per pair.
+    """
 
     def __init__(self, kappa: Any, loss: Any) -> None:
         self.L, self.kappa = matrix(loss, "loss"), number(kappa, "kappa")
@@ -63,7 +67,7 @@ class Problem:
             self.class_of[c] = next(alike, c)
 
     def swaps(self, c: int, d: int) -> bool:
-        """Whether L stays the same when two labels are swapped, predicted and true."""
+        """Return whether L stays the same when two labels are swapped, predicted and true."""
         if self.k != self.m:
             return False
         order = [d if x == c else c if x == d else x for x in range(self.k)]
@@ -74,7 +78,7 @@ class Problem:
         return [a - b for a, b in zip(self.L[j], self.L[i])]
 
     def classes(self, i: int, j: int) -> list[list[int]]:
-        """[j], [i], then the other labels by class."""
+        """Return [j], [i], then the other labels by class."""
         found: dict[int, list[int]] = {}
         for c in range(self.k):
             if c not in (i, j):
@@ -84,11 +88,14 @@ class Problem:
     # --- lower ends ---
 
     def plain_bound(self, eps: Fraction) -> Fraction:
-        """The bound that every pair has."""
+        """Return the bound that every pair has."""
         return eps / self.k + eps**2 / (4 * self.kappa)
 
     def box_bound(self, i: int, j: int, eps: Fraction, box: Any) -> Fraction:
-        """A lower bound over all sets of a box."""
+        """Return a lower bound over all sets of a box.
+
+        Signs and sums of z and rho are put right first: rounding can only cost tightness.
+        """
         low, high = self.counts(i, j, box)
         parts = zip(self.classes(i, j), low)
         inside = {c for members, size in parts for c in members[:size]}
@@ -111,7 +118,7 @@ class Problem:
         return min(planes) - self.kappa * dot(z, z) / 2
 
     def counts(self, i: int, j: int, box: Any) -> tuple[list[int], list[int]]:
-        """The least and the most labels of each class; j is in every set."""
+        """Return the least and the most labels of each class; j is in every set."""
         sizes = [len(members) for members in self.classes(i, j)]
         low = [integer(x, 0, size) for x, size in zip(box["low"], sizes)]
         high = [integer(x, 0, size) for x, size in zip(box["high"], sizes)]
@@ -122,7 +129,7 @@ class Problem:
         return low, high
 
     def check_pair(self, proof: Any, eps: Fraction, lower: Fraction) -> tuple[int, int]:
-        """Every set is in a box, and every box is bounded."""
+        """Refuse unless every set is in a box and every box is bounded; return the pair."""
         i, j = (integer(c, 0, self.k - 1) for c in proof["pair"])
         if i == j:
             raise Refused("a pair has two labels")
@@ -146,7 +153,7 @@ class Problem:
     # --- the upper end ---
 
     def excess(self, q: list[Fraction], tied: list[int], t: Fraction) -> Fraction:
-        """The excess at a set of tied labels and their common estimate."""
+        """Return the excess at a set of tied labels and their common estimate."""
         ell = [dot(row, q) for row in self.L]
         total = Fraction(0)
         for c, x in enumerate(ell):
@@ -156,7 +163,7 @@ class Problem:
 
 
 def check_upper(problem: Problem, document: Any, eps: Fraction, upper: Fraction) -> None:
-    """A distribution, and scores that predict j though i is better by eps."""
+    """Refuse unless a distribution and scores that predict j show the upper end."""
     i, j = (integer(c, 0, problem.k - 1) for c in document["pair"])
     q = distribution(document["distribution"], problem.m)
     if dot(problem.gap(i, j), q) < eps:
@@ -170,7 +177,7 @@ def check_upper(problem: Problem, document: Any, eps: Fraction, upper: Fraction)
 
 
 def check_lower(problem: Problem, document: Any, eps: Fraction, lower: Fraction) -> None:
-    """Every pair that reaches eps is proved, itself or by one of the same classes."""
+    """Refuse unless every pair that reaches eps is proved, itself or by one of its classes."""
     if problem.plain_bound(eps) >= lower:
         return
     kind = problem.class_of
