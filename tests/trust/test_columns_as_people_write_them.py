@@ -65,6 +65,25 @@ def test_dates_with_one_reading_are_read(tmp_path, cells, months):
     assert (stated, data.layout.kinds) == ([], ("date",))
 
 
+@pytest.mark.parametrize(
+    ("cells", "form"),
+    [
+        (["07/12/2023 6:00", "25/12/2023 18:30"], "%d/%m/%Y %H:%M"),
+        (["07.12.2023 06:00:00", "25.12.2023 18:30:00"], "%d.%m.%Y %H:%M:%S"),
+        (["2023/12/07 06:00", "2023/12/25 18:30"], "%Y/%m/%d %H:%M"),
+    ],
+)
+def test_local_dates_with_a_clock_time_are_read_in_files_and_frames(tmp_path, cells, form):
+    _, found, stated = column(written(tmp_path, a=cells))
+    first = float(np.datetime64("2023-12-07").astype(int))
+    assert (found, stated) == ([first + 0.25, first + 18 + 18.5 / 24], [])
+    columns, values = InputColumns.fit(pd.DataFrame({"a": cells}))
+    assert columns.columns[0].date_format == form
+    assert values[:, 0].tolist() == found
+    with pytest.warns(UserWarning, match=r"looks like dates with the day or the month first"):
+        InputColumns.fit(pd.DataFrame({"a": ["07/12/2023 6:00", "01/02/2023 18:30"]}))
+
+
 def test_thousands_or_decimals_are_stated_and_read_with_an_option(tmp_path):
     path = written(tmp_path, a=["1,862", "2,500", "7,125"])
     _, found, (stated,) = column(path)

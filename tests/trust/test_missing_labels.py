@@ -2,14 +2,24 @@
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from sklearn.ensemble import HistGradientBoostingClassifier
 from typer.testing import CliRunner
 
+import consistruct as cs
 from consistruct import StructuredPredictor, TaskLossClassifier
 from consistruct.cli import app
 from consistruct.exceptions import DataFileError
 from consistruct.learning import read_data
+from consistruct.metrics import (
+    TaskLossScorer,
+    metric_value,
+    permutation_importance,
+    savings,
+    task_loss,
+)
 from consistruct.models import Probabilities, Ridge
 
 GAPS = ["NA", "nan", "NaN", "", "None", "n/a", "?", "<NA>", "#N/A"]
@@ -205,3 +215,90 @@ def test_tags_of_tables_refuse_missing_true_labels(gap):
     if gap != "NA":  # a tag may be called so
         with pytest.raises(ValueError, match=r"a tag is .*, which is missing"):
             StructuredPredictor("hamming").fit(words, y)
+
+
+EVALUATIONS = {
+    "score": lambda model, X, y: model.score(X, y),
+    "task_losses": lambda model, X, y: model.task_losses(X, y),
+    "report": lambda model, X, y: cs.learning_report(model, X, y),
+    "compare": lambda model, X, y: cs.compare({"one": model, "same": model}, X, y),
+    "importance": lambda model, X, y: permutation_importance(model, X, y),
+    "calibration": lambda model, X, y: cs.RiskControl(model, level=0.5).fit(X, y),
+    "evaluation of rules": lambda model, X, y: (
+        cs.RiskControl(model, level=0.5).fit(X, model.predict(X)).evaluate(X, y)
+    ),
+    "scorer": lambda model, X, y: TaskLossScorer("zero_one")(model, X, y),
+    "loss": lambda model, X, y: task_loss(y, model.predict(X), loss="zero_one"),
+    "metric": lambda model, X, y: metric_value(y, model.predict(X), metric="macro-f1"),
+    "savings": lambda model, X, y: savings(y, model.predict(X), np.tile(1 - np.eye(2), (40, 1, 1))),
+}
+
+
+@pytest.mark.parametrize("evaluation", EVALUATIONS)
+@pytest.mark.parametrize(
+    "make",
+    [list, np.array, pd.Series, pl.Series, pa.array, lambda y: pd.Series(y, dtype="category")],
+    ids=["list", "array", "pandas", "polars", "pyarrow", "category"],
+)
+@pytest.mark.parametrize("gap", [None, "NA"])
+def test_evaluation_refuses_missing_true_labels(evaluation, make, gap):
+    """They counted as wrong predictions, and moved thresholds of risk control."""
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    y = ["ab"[int(x > 0)] for x in X[:, 0]]
+    model = TaskLossClassifier("zero_one", Ridge("linear")).fit(X, y)
+    y[3] = gap
+    with pytest.raises(ValueError, match=r"is missing in 1 row \(counted from 0: 3\)"):
+        EVALUATIONS[evaluation](model, X, make(y))
+
+
+@pytest.mark.parametrize("loss", ["hamming", "fbeta", "macro-f1"])
+def test_evaluation_refuses_missing_labels_of_sets(loss):
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    Y = (X > 0).astype(int)
+    model = TaskLossClassifier(loss, Ridge("linear")).fit(X, Y)
+    gaps = np.where(np.arange(80).reshape(40, 2) == 7, np.nan, Y)
+    for y in (gaps, gaps.tolist(), pl.DataFrame(gaps), pd.DataFrame(gaps)):
+        with pytest.raises(ValueError, match=r"is missing in 1 row \(counted from 0: 3\)"):
+            model.score(X, y)
+        if loss != "macro-f1":
+            with pytest.raises(ValueError, match=r"is missing in 1 row \(counted from 0: 3\)"):
+                cs.learning_report(model, X, y)
+
+
+@pytest.mark.parametrize("gap", [None, float("nan"), "NA"])
+def test_evaluation_refuses_missing_tags_and_candidates(gap):
+    X, y = [np.eye(3)] * 4, [["a", "b", "a"]] * 4
+    tagger = StructuredPredictor("hamming").fit(X, y)
+    with pytest.raises(ValueError, match=r"y is missing in 1 row \(counted from 0: 10\)"):
+        tagger.score(X, [*y[:3], ["a", gap, "b"]])
+    if gap != "NA":
+        words = [["x", "y", "z"]] * 4
+        with pytest.raises(ValueError, match=r"a tag is .*, which is missing"):
+            StructuredPredictor("hamming").fit(words, y).score(words, [*y[:3], ["a", gap, "b"]])
+    rows, sets = np.arange(8.0)[:, None], [{"a"}, {"b"}] * 4
+    ridge = Ridge("linear")
+    model = StructuredPredictor("partial-labels:infimum:zero-one", ridge).fit(rows, sets)
+    for refused in (model.score, StructuredPredictor(model.loss, ridge).fit):
+        with pytest.raises(ValueError, match=r"y is missing in 1 row \(counted from 0: 3\)"):
+            refused(rows, [*sets[:3], {"a", gap}, *sets[4:]])
+
+
+def test_ranks_with_gaps_are_evaluated_in_frames_as_in_arrays():
+    rng = np.random.default_rng(0)
+    X, ranks = rng.normal(size=(40, 2)), rng.permuted(np.tile(np.arange(4.0), (40, 1)), axis=1)
+    ranks[3, 1] = np.nan
+    model = StructuredPredictor(cs.losses.Kendall(4, ties="exclude"), Ridge("linear"))
+    model.fit(X, ranks)
+    for frame in (pd.DataFrame(ranks), pl.DataFrame(ranks), pl.DataFrame(ranks, nan_to_null=True)):
+        assert model.score(X, frame) == model.score(X, ranks)
+
+
+def test_true_labels_beside_costs_of_each_example_may_be_a_list():
+    rng = np.random.default_rng(0)
+    X, costs = rng.normal(size=(40, 2)), rng.uniform(size=(40, 2, 2))
+    y = ["ab"[int(x > 0)] for x in X[:, 0]]
+    model = TaskLossClassifier(model=Ridge("linear"), rows="true").fit(X, y, costs=costs)
+    wanted = model.task_losses(X, np.array(y), costs=costs)
+    np.testing.assert_array_equal(model.task_losses(X, y, costs=costs), wanted)
+    with pytest.raises(ValueError, match=r"y is missing in 1 row \(counted from 0: 3\)"):
+        model.score(X, [*y[:3], None, *y[4:]], costs=costs)

@@ -363,7 +363,9 @@ class TaskLossClassifier(ClassifierMixin, MetricDecisions, ExampleCosts, TargetE
         labels = self.label_encoding_
         if np.ndim(costs) == 3:
             chosen = self._prices(X, costs).argmin(axis=1)
-            codes = lookup_codes(as_array(y), self.classes_)
+            y = np.asarray(as_array(y))
+            codes = lookup_codes(y, self.classes_)
+            refuse_missing_labels(y)
             tensor = cost_tensor(costs, len(chosen), len(self.classes_), self.rows)
             seen = tensor[np.arange(len(chosen)), chosen, codes]
             return np.where(codes == UNSEEN, tensor.max(axis=(1, 2)), seen)

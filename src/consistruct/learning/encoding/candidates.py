@@ -18,6 +18,7 @@ from consistruct.learning.encoding.labels import (
     sorted_classes,
     written_as,
 )
+from consistruct.learning.encoding.missing import is_missing_label, refuse_missing_rows
 from consistruct.losses import parse_loss
 from consistruct.losses.base import Loss, Sizes
 from consistruct.losses.partial_labels import PartialLabels
@@ -51,6 +52,7 @@ def candidate_sets(y: Any, name: str = "y") -> Any:
             )
         return y.astype(np.int64)
     rows = [_candidates(entry) for entry in y]
+    refuse_missing_rows(name, np.array([any(map(is_missing_label, row)) for row in rows], bool))
     for example, candidates in enumerate(rows):
         if not candidates:
             raise ValueError(

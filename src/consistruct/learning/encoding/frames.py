@@ -276,6 +276,10 @@ def as_array(values: Any, name: str = "y", *, complete: bool = True) -> Any:
             mask = np.ma.getmaskarray(values).reshape(len(values), -1)
             refuse_missing_rows(name, np.asarray(mask.any(axis=1)))
         return unmasked(values)
+    if type(values).__module__ == "pyarrow.lib" and hasattr(values, "dictionary_encode"):
+        from pyarrow import chunked_array
+
+        values = chunked_array([values]) if not hasattr(values, "chunks") else values
     if isinstance(values, nw.Series):
         series = values
     elif nw.dependencies.is_into_series(values):

@@ -26,7 +26,7 @@ from sklearn.utils.validation import (
 from consistruct._validation import is_sparse, is_tensor, on_host, to_dense
 from consistruct.learning.encoding.fitted_classes import encoding_for
 from consistruct.learning.encoding.frames import as_array, is_table, unmasked
-from consistruct.learning.encoding.labels import LabelEncoding
+from consistruct.learning.encoding.labels import LabelEncoding, takes_any_labels
 from consistruct.learning.encoding.named_inputs import named_columns, named_frame
 from consistruct.learning.statistics import Statistic, finest_statistic
 from consistruct.losses.base import Loss
@@ -156,10 +156,14 @@ class Rows(Kind):
 
     def codes(self, inputs: Any, y: Any) -> Any:
         read = getattr(self.labels, "known", self.labels.encode)
-        return read(np.asarray(as_array(y)), self.loss)
+        return read(np.asarray(self._labels(y)), self.loss)
 
     def losses(self, inputs: Any, codes: Any, y: Any) -> FloatArray:
-        return self.labels.losses(self.loss, codes, as_array(y))
+        return self.labels.losses(self.loss, codes, self._labels(y))
+
+    def _labels(self, y: Any) -> Any:
+        """True labels as an array, complete but for those that may have gaps, such as ranks."""
+        return as_array(y, complete=not takes_any_labels(self.loss))
 
     def present(self, inputs: Any, codes: Any) -> Any:
         return self.labels.decode(codes)

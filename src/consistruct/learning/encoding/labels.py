@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import narwhals as nw
 import numpy as np
 
+from consistruct.learning.encoding.missing import refuse_missing_labels
 from consistruct.learning.encoding.sets import SetLabels
 from consistruct.losses import CostVectors, Decision, parse_loss
 from consistruct.losses.base import Loss, Sizes
@@ -100,7 +101,8 @@ class ClassLabels:
 
     def encode(self, y: Any, loss: Loss) -> LabelArray:
         """Codes (n,), −1 where a label is none of the classes."""
-        return lookup_codes(np.asarray(y).ravel(), self.classes)
+        labels = np.asarray(y).ravel()
+        return _refuse_missing(labels, lookup_codes(labels, self.classes))
 
     def decode(self, pred: LabelArray) -> Any:
         return self.predictions[pred]
@@ -134,7 +136,8 @@ class PartLabels:
             raise ValueError(
                 f"y must have shape (n, {n_parts}), one column per part, got {np.shape(y)}"
             )
-        return lookup_codes(labels.ravel(), self.states).reshape(labels.shape)
+        codes = lookup_codes(labels.ravel(), self.states).reshape(labels.shape)
+        return _refuse_missing(labels, codes)
 
     def decode(self, pred: LabelArray) -> Any:
         labels = self.states[pred]
@@ -145,6 +148,17 @@ class PartLabels:
         # an unseen state differs from whatever was predicted there: any other state stands for it
         other = (pred + 1) % max(len(self.states), 2)
         return loss(pred, np.where(codes == UNSEEN, other, codes))
+
+
+def _refuse_missing(labels: LabelArray, codes: LabelArray) -> LabelArray:
+    """Return the codes, unless an unknown label is a missing one.
+
+    A label that the fit never saw counts as wrong where a model is evaluated; a missing one would
+    too, and its row says nothing about the model.
+    """
+    if (codes == UNSEEN).any():
+        refuse_missing_labels(labels)
+    return codes
 
 
 def loss_class(loss: Any) -> type[Loss] | None:

@@ -35,7 +35,7 @@ def is_missing_label(value: Any, missing: Iterable[str] = ()) -> bool:
     return value is None or type(value).__name__ == "NAType" or bool(value != value)
 
 
-def refuse_missing_labels(y: Any) -> None:
+def refuse_missing_labels(y: Any, name: str = "y") -> None:
     """Raise ValueError if a true label of an array, a list or a column is missing, with its rows.
 
     >>> refuse_missing_labels(["a", "NA", "b", None])  # doctest: +ELLIPSIS
@@ -44,7 +44,7 @@ def refuse_missing_labels(y: Any) -> None:
     ValueError: y is missing in 2 rows (counted from 0: 1, 3); fill them in, or drop these rows...
     """
     values = np.asarray(y)
-    if values.dtype.kind not in "fOUSM" or values.ndim not in (1, 2):
+    if values.dtype.kind not in "fOUSM" or values.ndim not in (1, 2) or values.size == 0:
         return
     if values.dtype.kind in "fM":
         gone = values != values
@@ -54,7 +54,7 @@ def refuse_missing_labels(y: Any) -> None:
         )
     else:
         gone = np.array([_is_scalar_gone(value) for value in values.ravel()]).reshape(values.shape)
-    refuse_missing_rows("y", gone.reshape(len(values), -1).any(axis=1))
+    refuse_missing_rows(name, gone.reshape(len(values), -1).any(axis=1))
 
 
 def refuse_missing_rows(name: str, gone: NDArray[np.bool_]) -> None:

@@ -129,7 +129,9 @@ class Sequences(Kind):
         return inputs.take(rows)
 
     def codes(self, inputs: Any, y: Any) -> Ragged:
-        return Ragged(self.labels.known(pack_tags(as_array(y), inputs.offsets)), inputs.offsets)
+        tags = pack_tags(as_array(y), inputs.offsets)
+        _refuse_missing_tags(tags, inputs)
+        return Ragged(self.labels.known(tags), inputs.offsets)
 
     def losses(self, inputs: Any, codes: Ragged, y: Any) -> FloatArray:
         """Share of the tokens that are wrong, by sequence; tags never seen count as wrong."""
@@ -211,8 +213,7 @@ def read_sequences(
     loss = estimator.loss
     tokens = read_tokens(table_numbers(estimator, X, reset=kind is None), groups)
     tags = pack_tags(as_array(y), tokens.offsets)
-    if isinstance(tokens, PackedTokens):  # in column files NA may be a tag
-        refuse_missing_labels(np.array(tags, dtype=object))
+    _refuse_missing_tags(tags, tokens)
     if kind is None:
         found = TagSet(tags)
         if not isinstance(loss, str) and len(found) > loss.n_states:
@@ -224,6 +225,12 @@ def read_sequences(
         estimator.n_features_in_ = tokens.n_features
     states = Ragged(kind.labels.encode(tags, tokens.offsets), tokens.offsets)
     return Examples(kind, tokens, states, check_sample_weight(sample_weight, len(tokens)))
+
+
+def _refuse_missing_tags(tags: list[Any], tokens: Any) -> None:
+    """Raise ValueError where tags of rows of a table are missing; in column files NA may be one."""
+    if isinstance(tokens, PackedTokens):
+        refuse_missing_labels(np.array(tags, dtype=object))
 
 
 def read_batch(

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from consistruct.learning.encoding.missing import refuse_missing_labels
 from consistruct.losses.base import Loss
 from consistruct.protocols import FloatArray, LabelArray
 
@@ -23,10 +24,12 @@ class SetLabels:
         return loss.true_labels.check(y, "y")
 
     def known(self, y: Any, loss: Loss) -> LabelArray:  # sets of any size, for scoring
+        refuse_missing_labels(y)
         return dataclasses.replace(loss.true_labels, sizes=None).check(y, "y")  # type: ignore[type-var]
 
     def decode(self, pred: LabelArray) -> Any:
         return pred
 
     def losses(self, loss: Loss, pred: LabelArray, y: Any) -> FloatArray:
+        refuse_missing_labels(y)
         return loss(pred, y)  # the sizes of F_β restrict what is learned from, not the loss

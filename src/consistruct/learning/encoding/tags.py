@@ -62,12 +62,7 @@ class TagSet:
 
     def __init__(self, tags: Iterable[Hashable]) -> None:
         distinct = set(tags)
-        gone = [tag for tag in distinct if not isinstance(tag, str) and is_missing_label(tag)]
-        if gone:
-            shown = "None" if gone[0] is None else "NaN"
-            raise ValueError(
-                f"a tag is {shown}, which is missing; leave out tokens without a tag, or name it"
-            )
+        _refuse_missing(distinct)
         try:
             self.tags: list[Any] = sorted(distinct)
         except TypeError:  # tags of several types: any fixed order
@@ -78,9 +73,11 @@ class TagSet:
         return len(self.tags)
 
     def known(self, tags: Sequence[Hashable]) -> IntArray:
-        """States (N,), −1 for tags that training did not show."""
+        """States (N,), −1 for tags that training did not show; a missing one is refused."""
         get = self.state.get
-        return np.fromiter((get(tag, -1) for tag in tags), dtype=np.int64, count=len(tags))
+        states = np.fromiter((get(tag, -1) for tag in tags), dtype=np.int64, count=len(tags))
+        _refuse_missing(tags[token] for token in np.flatnonzero(states < 0).tolist())
+        return states
 
     def encode(self, tags: Sequence[Hashable], offsets: IntArray | None = None) -> IntArray:
         """States (N,); an unknown tag raises and names its sequence."""
@@ -105,6 +102,16 @@ class TagSet:
         if not plain:
             table[:] = self.tags
         return table[np.asarray(states, dtype=np.int64)]
+
+
+def _refuse_missing(tags: Iterable[Hashable]) -> None:
+    """Raise ValueError if a tag is None or NaN; in column files the text NA may be a tag."""
+    for tag in tags:
+        if not isinstance(tag, str) and is_missing_label(tag):
+            shown = "None" if tag is None else "NaN"
+            raise ValueError(
+                f"a tag is {shown}, which is missing; leave out tokens without a tag, or name it"
+            )
 
 
 # letters that only follow a chunk of their type; B does so in the original CoNLL-2003

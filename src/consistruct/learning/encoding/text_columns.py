@@ -46,8 +46,9 @@ _ISO_DATE = re.compile(
     r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?(Z|[+-]\d{2}:?\d{2})?)?", re.ASCII
 )
 _OFFSET = re.compile(r"([+-])(\d{2}):?(\d{2})$", re.ASCII)
-_LOCAL_DATE = re.compile(r"\d{1,2}([/.-])\d{1,2}\1\d{4}", re.ASCII)
-_YEAR_FIRST = re.compile(r"\d{4}([/.])\d{1,2}\1\d{1,2}", re.ASCII)
+_CLOCK = r"( \d{1,2}:\d{2}(:\d{2})?)?"
+_LOCAL_DATE = re.compile(r"\d{1,2}([/.-])\d{1,2}\1\d{4}" + _CLOCK, re.ASCII)
+_YEAR_FIRST = re.compile(r"\d{4}([/.])\d{1,2}\1\d{1,2}" + _CLOCK, re.ASCII)
 # decimal sign → a number with it, perhaps with the other sign between thousands
 _NUMBER = {
     sign: re.compile(rf"[+-]?(\d{{1,3}}({other}\d{{3}})+|\d+)?({own}\d*)?([eE][+-]?\d+)?", re.ASCII)
@@ -252,10 +253,14 @@ def _local_formats(cells: Sequence[str]) -> list[str]:
         (_YEAR_FIRST, ("%Y{}%m{}%d",)),
     ):
         matches = [pattern.fullmatch(cell) for cell in cells]
-        signs = {match[1] for match in matches if match}
-        if all(matches) and len(signs) == 1:
-            sign = signs.pop()
-            forms = [order.format(sign, sign) for order in orders]
+        notations = {
+            (match[1], match[2] and (" %H:%M:%S" if match[3] else " %H:%M"))
+            for match in matches
+            if match
+        }
+        if all(matches) and len(notations) == 1:
+            sign, clock = notations.pop()
+            forms = [order.format(sign, sign) + (clock or "") for order in orders]
             return [form for form in forms if _days(cells, form) is not None]
     return []
 

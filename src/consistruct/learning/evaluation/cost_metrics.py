@@ -16,6 +16,7 @@ from consistruct.learning.encoding.costs import cost_tensor
 from consistruct.learning.encoding.frames import as_array, labels_in_order
 from consistruct.learning.encoding.labels import are_codes, distinct_labels, listed, lookup_codes
 from consistruct.learning.encoding.labels import shown as shown_label
+from consistruct.learning.encoding.missing import refuse_missing_labels
 from consistruct.losses.matrix import Axis
 from consistruct.protocols import FloatArray, LabelArray
 
@@ -226,8 +227,9 @@ def _read(
     y_true: Any, y_pred: Any, costs: Any, rows: Axis | None, labels: Any
 ) -> tuple[LabelArray, LabelArray, FloatArray]:
     """Codes of both label arrays and the costs (n, k, k)."""
-    true = np.asarray(y_true)
-    pred = true if y_pred is None else np.asarray(y_pred)
+    true = np.asarray(as_array(y_true, "y_true"))
+    refuse_missing_labels(true, "y_true")
+    pred = true if y_pred is None else np.asarray(as_array(y_pred, "y_pred"))
     if true.ndim != 1 or true.shape != pred.shape:
         raise ValueError(
             f"y_true and y_pred must be label arrays of one length, got shapes {true.shape} and "

@@ -10,7 +10,7 @@ import numpy as np
 from consistruct._members import Member
 from consistruct.learning.encoding.candidates import CandidateLabels, candidate_sets
 from consistruct.learning.encoding.costs import loss_with_rows
-from consistruct.learning.encoding.frames import label_names, labels_in_order
+from consistruct.learning.encoding.frames import as_array, label_names, labels_in_order
 from consistruct.learning.encoding.labels import (
     ClassLabels,
     LabelEncoding,
@@ -21,8 +21,10 @@ from consistruct.learning.encoding.labels import (
     lookup_codes,
     order_of,
     prepare_labels,
+    takes_any_labels,
     written_as,
 )
+from consistruct.learning.encoding.missing import refuse_missing_labels
 from consistruct.learning.encoding.orders import OrderLabels, RankLabels
 from consistruct.learning.encoding.queries import (
     is_query_list,
@@ -86,7 +88,7 @@ def task_losses(
         return encoding.losses(
             found, _prediction_codes(encoding, np.asarray(y_pred), found), y_true
         )
-    true, pred = np.asarray(y_true), np.asarray(y_pred)
+    true, pred = _complete(y_true, loss), np.asarray(as_array(y_pred, "y_pred"))
     if written == "sets":  # sizes restrict what is learned from, not the loss
         n_parts = true.shape[1] if true.ndim == 2 else None
         sets = parse_loss(loss, sizes=Sizes(n_parts=n_parts)) if isinstance(loss, str) else loss
@@ -162,7 +164,7 @@ def metric_value(y_true: Any, y_pred: Any, *, metric: Any, sample_weight: Any = 
     if found is None:
         raise ValueError(f"{metric!r} is not a metric; use task_loss for losses")
     y_pred = labels_in_order(y_pred, label_names(y_true), "y_pred")
-    true, pred = np.asarray(y_true), np.asarray(y_pred)
+    true, pred = _complete(y_true, None), np.asarray(as_array(y_pred, "y_pred"))
     if true.shape != pred.shape:
         raise ValueError(
             f"y_true and y_pred must have the same shape, got {true.shape} and {pred.shape}"
@@ -184,6 +186,15 @@ def metric_value(y_true: Any, y_pred: Any, *, metric: Any, sample_weight: Any = 
     codes = lookup_codes(every, classes)
     k = max(len(classes), 2)
     return found.value(confusion_of(found, codes[len(true) :], codes[: len(true)], weight, k))
+
+
+def _complete(y_true: Any, loss: Any) -> Any:
+    """True labels as an array, without missing ones but where the loss allows gaps."""
+    if takes_any_labels(loss):
+        return np.asarray(as_array(y_true, "y_true", complete=False))
+    true = np.asarray(as_array(y_true, "y_true"))
+    refuse_missing_labels(true, "y_true")
+    return true
 
 
 def _are_queries(loss: Any, y_pred: Any) -> bool:

@@ -140,12 +140,14 @@ def learning_report(
         raise ValueError(
             "the model was fitted with costs per example; pass costs= for the held-out examples"
         )
-    from consistruct.learning.encoding.frames import labels_by_name
+    from consistruct.learning.encoding.frames import as_array, labels_by_name
+    from consistruct.learning.encoding.labels import takes_any_labels
 
     y = labels_by_name(model, y)
     y_train = None if y_train is None else labels_by_name(model, y_train)
     kind, tabular = model.kind_, model.kind_.name == "rows"
-    y_true = np.asarray(y) if tabular else y
+    open_ended = takes_any_labels(model.loss_)
+    y_true = np.asarray(as_array(y, complete=not open_ended)) if tabular else y
     inputs = model._read(X, groups)
     predicted = model._codes(inputs)
     test = kind.codes(inputs, y_true)
