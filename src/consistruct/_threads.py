@@ -18,6 +18,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 if TYPE_CHECKING:  # looked up on use: it takes time
@@ -31,6 +32,7 @@ __all__ = [
     "crew",
     "each",
     "libraries_for",
+    "limit_loaded",
     "share_rows",
     "staffed",
     "within_cores",
@@ -39,21 +41,14 @@ __all__ = [
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 Run = Callable[..., Iterable[Any]]  # like `map`
+# the least limit of the blocks around, and what it has lowered, for a thread of its own
+_limit: ContextVar[tuple[int, list[tuple[Any, int]]]] = ContextVar(
+    "limit of threads", default=(sys.maxsize, [])
+)
 
 # Rows and columns of tables that one thread works on. At 265 rows `report` took four times the
 # processor time with two threads on a busy machine; its largest products take a millisecond.
 SMALL = 1000
-# packages that bring libraries of their own, which may be loaded after the others were looked up
-BRINGERS = (
-    "numpy",
-    "scipy.linalg",
-    "sklearn",
-    "torch",
-    "scs",
-    "lightgbm",
-    "xgboost",
-    "numba.np.ufunc",
-)
 
 
 # --- how many --------------------------------------------------------------------------------
@@ -205,29 +200,55 @@ def at_most(n_threads: int | None) -> Iterator[None]:
     if n_threads is None:
         yield
         return
-    # Each library by itself: the BLAS of SCS, say, stays at the one thread it was started with, and
-    # a common limit, which must not raise any, would then leave the others as they are.
-    lowered = [
-        (library, library.num_threads)
-        for library in _libraries().lib_controllers
-        if library.num_threads > n_threads
-    ]
-    for library, _ in lowered:
-        library.set_num_threads(n_threads)
+    outer, _ = _limit.get()
+    n_threads = min(n_threads, outer)
+    lowered: list[tuple[Any, int]] = []
+    _lower(n_threads, lowered)
+    token = _limit.set((n_threads, lowered))
     try:
         yield
     finally:
-        for library, before in lowered:
+        _limit.reset(token)
+        for library, before in reversed(lowered):
             library.set_num_threads(before)
 
 
+def limit_loaded() -> None:
+    """Put libraries that were loaded within `at_most` under its limit, too.
+
+    For whoever imports a package of many threads at the last moment, as PyTorch is: it begins with
+    as many as there are cores, and the limit of a fit was set before.
+
+    >>> with at_most(1):
+    ...     limit_loaded()
+    ...     _blas_threads()
+    1
+    """
+    _lower(*_limit.get())
+
+
+def _lower(n_threads: int, lowered: list[tuple[Any, int]]) -> None:
+    """Lower what uses more threads, and note in `lowered` how many it used."""
+    # Each library by itself: the BLAS of SCS, say, stays at the one thread it was started with, and
+    # a common limit, which must not raise any, would then leave the others as they are.
+    for library in _libraries().lib_controllers:
+        before = library.num_threads
+        if before > n_threads:
+            lowered.append((library, before))
+            library.set_num_threads(n_threads)
+
+
 def _libraries() -> ThreadpoolController:
-    return _libraries_of(tuple(name for name in BRINGERS if name in sys.modules))
+    return _libraries_of(len(sys.modules))
 
 
-@functools.cache
-def _libraries_of(loaded: tuple[str, ...]) -> ThreadpoolController:
-    """Look the libraries up, which takes longer than a small fit."""
+@functools.lru_cache(maxsize=1)
+def _libraries_of(n_modules: int) -> ThreadpoolController:
+    """Look the libraries up, which takes as long as a small fit, again when a module was imported.
+
+    Any module can bring one: a list of packages missed the BLAS of `sparsediffpy`, the OpenMP of
+    Numba's `omppool`, and that of SciPy behind `scipy.special`.
+    """
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
+import lzma
 import os
 import resource
 import stat
@@ -120,6 +123,16 @@ def test_outputs_of_one_command_are_different_files(folder):
         assert result.exit_code == 2
         assert "choose two different files" in result.stderr
     assert not list(folder.glob("r*"))
+
+
+def test_a_compressed_matrix_of_scores_is_not_inflated(folder):
+    """A few kilobytes would take gigabytes; sizes are bounded by that of the file."""
+    for name, module in (("f.csv.gz", gzip), ("f.csv.xz", lzma), ("f.csv.bz2", bz2)):
+        Path(name).write_bytes(module.compress(b"1,0\n0,1\n"))
+        result = run("analyze", "zero-one:2", "--scores", f"matrix:{name}")
+        assert result.exit_code == 2
+        (line,) = result.stderr.splitlines()
+        assert f"{name} could not be read as a matrix of numbers" in line
 
 
 # --- what is no regular file is written through ---

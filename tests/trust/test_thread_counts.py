@@ -143,6 +143,73 @@ with threadpool_limits(2):
     assert set(done.stdout.split()) == {"{1}"}
 
 
+def test_a_library_that_any_package_loads_later_has_one_thread_too(tmp_path):
+    """Nobody can list all packages that bring a BLAS; here one is brought by a module `late`."""
+    if sys.platform != "linux" or "openblas" not in {e["internal_api"] for e in threadpool_info()}:
+        pytest.skip("needs a copy of a BLAS, which Linux and OpenBLAS allow")
+    (tmp_path / "late.py").write_text("import ctypes; ctypes.CDLL('./libopenblas-late.so')")
+    program = """
+import numpy, shutil
+from threadpoolctl import threadpool_info, threadpool_limits
+shutil.copy(threadpool_info()[0]["filepath"], "libopenblas-late.so")
+from sklearn.naive_bayes import GaussianNB
+from consistruct import TaskLossClassifier
+from consistruct.models import Probabilities
+
+class Spy(GaussianNB):
+    def fit(self, X, y):
+        print(max(entry["num_threads"] for entry in threadpool_info()))
+        return super().fit(X, y)
+
+X = numpy.random.default_rng(0).normal(size=(60, 3))
+TaskLossClassifier(model=Probabilities(Spy())).fit(X, X[:, 0] > 0)
+import late
+with threadpool_limits(2):
+    TaskLossClassifier(model=Probabilities(Spy())).fit(X, X[:, 0] > 0)
+print(sum("late" in entry["filepath"] for entry in threadpool_info()))
+"""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(["", *sys.path])}
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    assert set(done.stdout.split()) == {"1"}, done.stderr
+
+
+def test_a_library_that_a_fit_itself_loads_has_one_thread_too():
+    """PyTorch is imported by the first fit of a network, when the limit is set already."""
+    pytest.importorskip("torch")
+    program = """
+import numpy, sys
+from consistruct import TaskLossClassifier
+from consistruct.models import Torch
+
+def network(n_inputs, n_outputs):
+    import torch
+    class Spy(torch.nn.Linear):
+        def forward(self, X):
+            print(torch.get_num_threads())
+            return super().forward(X)
+    return Spy(n_inputs, n_outputs)
+
+X = numpy.random.default_rng(0).normal(size=(60, 3))
+assert "torch" not in sys.modules
+TaskLossClassifier(model=Torch(network, max_epochs=1)).fit(X, X[:, 0] > 0)
+import torch
+print("afterwards", torch.get_num_threads())
+"""
+    environment = {**os.environ, "OMP_NUM_THREADS": "2"}
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
+    )
+    lines = done.stdout.splitlines()
+    assert set(lines[:-1]) == {"1"}
+    assert lines[-1] == "afterwards 2"
+
+
 def test_a_worker_starts_no_workers_and_one_thread(log):
     model = Probabilities(SpyClassifier(log), n_jobs=2)
     cs.TaskLossClassifier(model=model, cv=3, n_jobs=2).fit(WIDE, WIDE_Y)

@@ -196,6 +196,8 @@ def _read_matrix(path: str) -> np.ndarray:
     if fault is not None:
         raise LossSpecError(f"{path} could not be read as a matrix of numbers: {fault}")
     try:
-        return np.loadtxt(Path(path), delimiter=",", ndmin=2, encoding="utf-8-sig")
+        # opened here: by its name, NumPy would inflate f.csv.xz to a thousand times its size
+        with Path(path).open(encoding="utf-8-sig") as file:
+            return np.loadtxt(file, delimiter=",", ndmin=2)
     except (OSError, ValueError) as error:
         raise LossSpecError(f"{path} could not be read as a matrix of numbers: {error}") from None

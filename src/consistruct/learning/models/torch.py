@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from consistruct._threads import limit_loaded
 from consistruct._validation import (
     check_count,
     check_number,
@@ -375,4 +376,5 @@ def _torch() -> Any:
         import torch
     except ImportError:
         raise ImportError("cs.models.Torch needs PyTorch: pip install consistruct[torch]") from None
+    limit_loaded()  # if this was the first import, the limit of the fit was set without it
     return torch

@@ -17,6 +17,7 @@ from typing import Any, Literal
 import numpy as np
 
 from consistruct._members import Member, frozen_array
+from consistruct._threads import limit_loaded
 from consistruct._validation import check_alpha
 from consistruct.learning.models.base import OutOfFold
 from consistruct.learning.models.features.feature_maps import ScoreMap
@@ -333,6 +334,7 @@ def device_named(name: str) -> Any:
         import torch
     except ImportError:
         raise ImportError("Ridge(device=…) needs PyTorch: pip install consistruct[torch]") from None
+    limit_loaded()  # if this was the first import, the limit of the fit was set without it
     try:
         return torch.empty(0, device=name).device
     except (RuntimeError, AssertionError, TypeError) as error:
