@@ -15,7 +15,7 @@ import consistruct as cs
 from consistruct.losses.registry import LOSSES
 from consistruct.report import calibration_report, learning_report
 from consistruct.report.calibration.output import calibration_html, calibration_text
-from consistruct.report.formats import loss_title, scores_title
+from consistruct.report.formats import TITLES, loss_title, scores_title
 from consistruct.report.learning.charts import learning_charts
 from consistruct.report.learning.entries import ModelScore, PortfolioEntry
 from consistruct.report.learning.model_wording import _why
@@ -56,6 +56,11 @@ def flowers():
     costs.index.name = "true\\pred"
     model = classifier(loss=costs, random_state=0).fit(X[:100], y[:100])
     return model, X, y
+
+
+def test_every_registered_loss_has_a_title_of_its_own():
+    missing = {entry.cls.__name__ for entry in LOSSES.values() if entry.cls not in TITLES}
+    assert not missing, f"add a line to TITLES in report/formats.py for {sorted(missing)}"
 
 
 @pytest.mark.parametrize("name", sorted(LOSSES))

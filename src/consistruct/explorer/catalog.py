@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from consistruct import __version__
 from consistruct.charts.plotly_figures import PLOTLY_CONFIG, THEME_COLORS
@@ -11,9 +12,92 @@ from consistruct.explorer.limits import Limits
 from consistruct.losses.registry import LOSSES
 from consistruct.surrogates import SURROGATES
 
-__all__ = ["OFFERS", "catalog"]
+__all__ = ["OFFERS", "Field", "Offer", "catalog"]
 
-OFFERS = {name: entry.offer for name, entry in LOSSES.items() if entry.offer is not None}
+
+@dataclass(frozen=True)
+class Field:
+    """A parameter of a loss: how it is called on the page, and what it starts with."""
+
+    label: str
+    default: str
+    kind: Literal["integer", "number", "sizes"] = "integer"
+
+
+@dataclass(frozen=True)
+class Offer:
+    """A loss that the page offers to choose.
+
+    Attributes
+    ----------
+    spec : str
+        The spec with ``{}`` for each field, such as ``hamming:{}x{}``.
+    """
+
+    title: str
+    spec: str
+    fields: tuple[Field, ...]
+
+    @property
+    def default(self) -> str:
+        """Return the spec that the page starts with: it is analyzed in a moment."""
+        return self.spec.format(*(field.default for field in self.fields))
+
+
+# by the name in the registry. Not offered are losses whose files would have to be read (cost,
+# tree) and those whose true labels are not finite (cost-vectors, decision)
+OFFERS: dict[str, Offer] = {
+    "zero-one": Offer("0-1: right or wrong", "zero-one:{}", (Field("classes", "10"),)),
+    "block": Offer(
+        "Block: wrong group of classes", "block:{}", (Field("group sizes", "4x25", "sizes"),)
+    ),
+    "mixed": Offer(
+        "Mixed: a wrong group is worse than a wrong class",
+        "mixed:{}:{}",
+        (Field("group sizes", "4x5", "sizes"), Field("share η of the 0-1 loss", "0.4", "number")),
+    ),
+    "hamming": Offer(
+        "Hamming: share of wrong parts",
+        "hamming:{}x{}",
+        (Field("parts", "10"), Field("states per part", "2")),
+    ),
+    "label-costs": Offer(
+        "Label costs: a missed label costs more than a false one",
+        "label-costs:{}:{}",
+        (Field("labels", "10"), Field("cost of a missed label", "2", "number")),
+    ),
+    "ordinal": Offer(
+        "Ordinal: distance between levels",
+        "ordinal:{}:{}",
+        (Field("levels", "5"), Field("power", "1", "number")),
+    ),
+    "abstain": Offer(
+        "Abstain: an answer “don't know”",
+        "abstain:{}:{}",
+        (Field("classes", "5"), Field("cost of abstaining", "0.3", "number")),
+    ),
+    "fbeta": Offer(
+        "F-beta on label sets", "fbeta:{}:{}", (Field("labels", "4"), Field("beta", "1", "number"))
+    ),
+    "precision-at": Offer(
+        "Precision at q", "precision-at:{}:{}", (Field("items", "4"), Field("q", "2"))
+    ),
+    "ndcg": Offer(
+        "NDCG: gain of a ranking", "ndcg:{}:{}", (Field("items", "4"), Field("cut-off", "4"))
+    ),
+    "eru": Offer("Expected rank utility", "eru:{}", (Field("items", "4"),)),
+    "pairwise": Offer("Pairwise disagreement", "pairwise:{}", (Field("items", "4"),)),
+    "map": Offer("Mean average precision", "map:{}", (Field("items", "3"),)),
+    "kendall": Offer("Kendall: swapped pairs", "kendall:{}", (Field("items", "3"),)),
+    "footrule": Offer("Spearman's footrule", "footrule:{}", (Field("items", "3"),)),
+    "spearman-rho": Offer("Spearman's rho", "spearman-rho:{}", (Field("items", "3"),)),
+    "matching": Offer("Matching: wrong partners", "matching:{}", (Field("pairs", "3"),)),
+    "partial-labels": Offer(
+        "Partial labels: a set of candidates",
+        "partial-labels:infimum:zero-one:{}",
+        (Field("classes", "4"),),
+    ),
+}
 
 # by the name in the registry; constraints on recall or groups need more than a confusion
 METRIC_TITLES = {

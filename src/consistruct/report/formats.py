@@ -11,13 +11,15 @@ from collections.abc import Callable, Mapping
 from itertools import groupby
 from typing import Annotated, Any
 
+from consistruct import losses
 from consistruct._members import describe_count
 from consistruct._plain_data import Form, finite, form
 from consistruct.charts.plotly_figures import shortened
-from consistruct.losses.registry import LOSSES
+from consistruct.losses.algebra import Combination
 
 __all__ = [
     "N_STATES_SHOWN",
+    "TITLES",
     "Count",
     "Label",
     "LogOrZero",
@@ -115,8 +117,7 @@ def loss_title(loss: Any) -> str:
     >>> loss_title(losses.Ordinal(5)), loss_title(losses.Hamming(None, 23))
     ('distance between 5 ordered classes', 'share of wrong tags, of 23')
     """
-    titles = {entry.cls: entry.title for entry in LOSSES.values()}
-    words = _LOSSES.get(type(loss).__name__) or titles.get(type(loss))
+    words = TITLES.get(type(loss))
     return label_text(repr(loss), LENGTH) if words is None else words(loss)
 
 
@@ -147,11 +148,75 @@ def _listed(names: Any) -> str:
     return shown if len(names) <= N_NAMES else f"{shown}, …"
 
 
-# losses around others, and names that are cut one by one
-_LOSSES: dict[str, Callable[[Any], str]] = {
-    "CostMatrix": _costs,
-    "PartialLabels": lambda loss: f"{loss_title(loss.loss)}; true labels are sets of candidates",
-    "Combination": lambda loss: " + ".join(
+def _hamming(loss: Any) -> str:
+    if loss.T is None:
+        return f"share of wrong tags, of {loss.n_states}"
+    states = "" if loss.n_states == 2 else f" with {loss.n_states} states each"
+    return f"share of wrong labels, of {describe_count(loss.T)}{states}"
+
+
+def _ordinal(loss: Any) -> str:
+    power = "" if loss.power == 1 else f", to the power {loss.power:g}"
+    return f"distance between {describe_count(loss.k)} ordered classes{power}"
+
+
+def _mixed(loss: Any) -> str:
+    classes = f"{describe_count(loss.n_labels)} classes"
+    return f"errors between blocks and, at {loss.eta:g}, all errors over {classes}"
+
+
+def _tree(loss: Any) -> str:
+    kind = "distance in a label tree" if loss.kind == "path" else "height of the common ancestor"
+    return f"{kind} with {len(loss.parents)} nodes"
+
+
+def _matching(loss: Any) -> str:
+    items = "items" if loss.n is None else f"{describe_count(loss.n)} items"
+    return f"share of wrong pairs in a matching of {items}"
+
+
+def _ranking(name: str) -> Callable[[Any], str]:
+    def title(loss: Any) -> str:
+        items = "items of a query" if loss.n is None else f"{loss.n} items"
+        q = getattr(loss, "q", None)
+        return f"{name} of a ranking of {items}" + ("" if q is None else f", first {q}")
+
+    return title
+
+
+# one line per class of losses; tests/report/test_wording.py holds it against the registry
+TITLES: dict[type, Callable[[Any], str]] = {
+    losses.ZeroOne: lambda loss: f"share of errors over {describe_count(loss.k)} classes",
+    losses.Block: lambda loss: (
+        f"share of errors between blocks of {describe_count(loss.n_labels)} classes"
+    ),
+    losses.Mixed: _mixed,
+    losses.Hamming: _hamming,
+    losses.LabelCosts: lambda loss: f"costs of missed and spurious labels, of {len(loss.miss)}",
+    losses.Ordinal: _ordinal,
+    losses.Abstain: lambda loss: (
+        f"errors over {describe_count(loss.k)} classes; no answer costs {loss.cost:g}"
+    ),
+    losses.CostMatrix: _costs,
+    losses.CostVectors: lambda loss: (
+        f"costs of each example for {describe_count(loss.k)} decisions"
+    ),
+    losses.Decision: lambda loss: f"regret of {loss.name or 'decisions'}",
+    losses.FBeta: lambda loss: f"1 − F{loss.beta:g} of sets of {describe_count(loss.T)} labels",
+    losses.PrecisionAt: _ranking("1 − precision"),
+    losses.NDCG: _ranking("1 − NDCG"),
+    losses.ExpectedRankUtility: _ranking("lost expected rank utility"),
+    losses.PairwiseDisagreement: _ranking("share of wrong pairs"),
+    losses.MeanAveragePrecision: _ranking("1 − average precision"),
+    losses.Kendall: _ranking("Kendall's distance"),
+    losses.SpearmanFootrule: _ranking("Spearman's footrule"),
+    losses.SpearmanRho: _ranking("Spearman's squared distance"),
+    losses.Matching: _matching,
+    losses.PartialLabels: lambda loss: (
+        f"{loss_title(loss.loss)}; true labels are sets of candidates"
+    ),
+    losses.Tree: _tree,
+    Combination: lambda loss: " + ".join(
         f"{weight:g} · ({loss_title(part)})" for weight, part in loss.terms
     ),
 }

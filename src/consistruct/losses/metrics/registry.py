@@ -108,13 +108,16 @@ def _randomized(arguments: Arguments) -> Metric:
     return Randomized(parse_metric(":".join(arguments)))
 
 
-# fmt: off
 METRICS: dict[str, MetricEntry] = {
     "f1": _plain("f1", FScore()),
     "macro-f1": _plain("macro-f1", FScore(average="macro")),
     "micro-f1": _plain("micro-f1", FScore(average="micro")),
     "weighted-f1": _plain("weighted-f1", FScore(average="weighted")),
-    "f-beta": MetricEntry(_f_beta, "f-beta:2 or f-beta:2:macro", (FScore(2.0), FScore(0.5, "macro"), FScore(2.0, "micro"))),
+    "f-beta": MetricEntry(
+        _f_beta,
+        "f-beta:2 or f-beta:2:macro",
+        (FScore(2.0), FScore(0.5, "macro"), FScore(2.0, "micro")),
+    ),
     "jaccard": _plain("jaccard", JaccardScore()),
     "macro-jaccard": _plain("macro-jaccard", JaccardScore("macro")),
     "micro-jaccard": _plain("micro-jaccard", JaccardScore("micro")),
@@ -124,13 +127,32 @@ METRICS: dict[str, MetricEntry] = {
     "kappa": MetricEntry(_kappa, "kappa or kappa:linear:low,mid,high", (Kappa(), Kappa("linear"))),
     "qwk": MetricEntry(_qwk, "qwk or qwk:low,mid,high", (Kappa("quadratic"),)),
     "mcc": _plain("mcc", Matthews()),
-    "precision-at-recall": MetricEntry(_precision_at_recall, "precision-at-recall:0.9", (Constrained(PrecisionScore(), RecallAtLeast(0.9)),)),
-    "recall-at-precision": MetricEntry(_recall_at_precision, "recall-at-precision:0.9", (Constrained(RecallScore(), PrecisionAtLeast(0.9)),)),
-    "coverage": MetricEntry(_coverage, "coverage:0.05 or coverage:0.05:f1", (Constrained(FScore(average="macro"), FlaggedAtMost(0.05)),)),
-    "equal-recall": MetricEntry(_equal_recall, "equal-recall:0.05:COLUMN or equal-recall:0.05:COLUMN:f1", (Constrained(FScore(), EqualRecall(0.05, "sex")),)),
-    "randomized": MetricEntry(_randomized, "randomized:min-recall", (Randomized(RecallMean(None)), Randomized(RecallMean(0.0)))),
+    "precision-at-recall": MetricEntry(
+        _precision_at_recall,
+        "precision-at-recall:0.9",
+        (Constrained(PrecisionScore(), RecallAtLeast(0.9)),),
+    ),
+    "recall-at-precision": MetricEntry(
+        _recall_at_precision,
+        "recall-at-precision:0.9",
+        (Constrained(RecallScore(), PrecisionAtLeast(0.9)),),
+    ),
+    "coverage": MetricEntry(
+        _coverage,
+        "coverage:0.05 or coverage:0.05:f1",
+        (Constrained(FScore(average="macro"), FlaggedAtMost(0.05)),),
+    ),
+    "equal-recall": MetricEntry(
+        _equal_recall,
+        "equal-recall:0.05:COLUMN or equal-recall:0.05:COLUMN:f1",
+        (Constrained(FScore(), EqualRecall(0.05, "sex")),),
+    ),
+    "randomized": MetricEntry(
+        _randomized,
+        "randomized:min-recall",
+        (Randomized(RecallMean(None)), Randomized(RecallMean(0.0))),
+    ),
 }
-# fmt: on
 
 
 def is_metric(value: object) -> bool:
