@@ -36,6 +36,7 @@ LEVEL = {
     "_threads": 0,
     "_budgets": 0,
     "_html": 0,
+    "_cards": 0,
     "_plain_data": 0,
     "certificates": 0,  # whose own test allows the standard library alone
     "_progress": 0,

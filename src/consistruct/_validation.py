@@ -21,6 +21,7 @@ from consistruct.protocols import FloatArray, LabelArray
 
 __all__ = [
     "check_alpha",
+    "check_choice",
     "check_cost_scale",
     "check_count",
     "check_counts",
@@ -74,6 +75,18 @@ def check_counts(values: object, name: str, *, minimum: int = 1) -> tuple[int, .
         check_count(value, f"{name}[{position}]", minimum=minimum)
         for position, value in enumerate(values)
     )
+
+
+def check_choice(value: object, name: str, choices: Sequence[object]) -> None:
+    """Refuse a value that is none of a few.
+
+    >>> check_choice("mean", "reduce", ("infimum", "average"))
+    Traceback (most recent call last):
+    ValueError: reduce must be 'infimum' or 'average', got 'mean'
+    """
+    if value not in choices:
+        *others, last = map(repr, choices)
+        raise ValueError(f"{name} must be {', '.join(others)} or {last}, got {value!r}")
 
 
 def check_jobs(n_jobs: object) -> None:

@@ -16,7 +16,7 @@ RNG = np.random.default_rng(0)
 CODES = np.arange(90) % 3
 X = CODES[:, None] + 0.1 * RNG.standard_normal((90, 2))
 TEXT = GRADES[CODES]
-NOT_SAID = "needs the order of the classes, and text has none"
+NOT_STATED = "needs the order of the classes, and text has none"
 
 
 def classifier(loss):
@@ -25,7 +25,7 @@ def classifier(loss):
 
 @pytest.mark.parametrize("loss", ["ordinal", "ordinal::2", "qwk", "kappa:linear"])
 def test_text_without_an_order_is_refused(loss):
-    with pytest.raises(ValueError, match=NOT_SAID):
+    with pytest.raises(ValueError, match=NOT_STATED):
         classifier(loss).fit(X, TEXT)
 
 
@@ -53,7 +53,7 @@ def test_an_ordered_categorical_states_it_itself(loss):
         model = classifier(loss).fit(X, given)
         assert model.classes_.tolist() == sorted(GRADES)  # those that occur
     unordered = pd.Categorical(TEXT, categories=GRADES)
-    with pytest.raises(ValueError, match=NOT_SAID):
+    with pytest.raises(ValueError, match=NOT_STATED):
         classifier(loss).fit(X, unordered)
 
 
@@ -92,19 +92,19 @@ def test_metrics_of_arrays():
     assert task_loss(["low"], ["high"], loss="ordinal:low,mid,high") == 2
     ordered = pd.Categorical(["low", "mid", "high"], categories=GRADES, ordered=True)
     assert task_loss(ordered, ["high", "mid", "high"], loss="ordinal") == pytest.approx(2 / 3)
-    with pytest.raises(ValueError, match=NOT_SAID):
+    with pytest.raises(ValueError, match=NOT_STATED):
         task_loss(["low", "mid"], ["high", "mid"], loss="ordinal")
     true, pred = TEXT, np.roll(TEXT, 1)
     expected = metric_value(CODES, np.roll(CODES, 1), metric="qwk")
     assert metric_value(true, pred, metric="qwk:low,mid,high") == pytest.approx(expected)
-    with pytest.raises(ValueError, match=NOT_SAID):
+    with pytest.raises(ValueError, match=NOT_STATED):
         metric_value(true, pred, metric="qwk")
 
 
 def test_a_loss_set_later_has_the_classes_of_the_fit():
     model = classifier("zero_one").fit(X, TEXT)  # high, low, mid
     for loss in ("ordinal", Ordinal(3)):
-        with pytest.raises(ValueError, match=NOT_SAID):
+        with pytest.raises(ValueError, match=NOT_STATED):
             model.set_loss(loss)
     # names are matched with the classes, in whatever order they are
     assert task_loss(["high"], ["low"], loss=model.set_loss("ordinal:low,mid,high").loss_) == 2

@@ -208,7 +208,7 @@ def test_hamming_family_on_packed_sequences():
         (
             lambda: Hamming(2)(Ragged.pack([[0]]), Ragged.pack([[0]])),
             ValueError,
-            r"takes labels of 2 parts, sequence 0 has 1; use the family Hamming\(None, 2\)",
+            r"takes sequences of 2 parts, sequence 0 has 1; use the family, with None",
         ),
         (
             lambda: Hamming(None)(Ragged.pack([[5]]), Ragged.pack([[0]])),

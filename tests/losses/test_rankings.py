@@ -270,7 +270,7 @@ def test_packed_sorting():
         (lambda: NDCG(3, 4), ValueError, "q must be at most n = 3"),
         (lambda: NDCG(3, 0), ValueError, "q must be at least 1"),
         (lambda: NDCG(3, gain="log"), ValueError, "gain must be 'exponential' or 'linear', got"),
-        (lambda: NDCG(3, discount="x"), ValueError, "discount must be 'log2' or 'reciprocal' or"),
+        (lambda: NDCG(3, discount="x"), ValueError, "discount must be 'log2', 'reciprocal' or"),
         (lambda: NDCG(3, n_grades=1), ValueError, "n_grades must be at least 2"),
         (
             lambda: NDCG(3, empty=2.0),

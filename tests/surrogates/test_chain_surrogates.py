@@ -9,7 +9,7 @@ from consistruct.exceptions import CapabilityError
 from consistruct.structures import Ragged
 from consistruct.structures.chains import ChainScores, boundary_scores
 from consistruct.surrogates import SURROGATES
-from consistruct.surrogates.chain import (
+from consistruct.surrogates.chains import (
     ChainHinge,
     ChainLogLoss,
     ChainQuadratic,

@@ -237,7 +237,7 @@ def recalibrate(
     sequences only reports are corrected; `codes` are the decisions of models with a rule of their
     own.
     """
-    if weight.sum() < FEWEST_ROWS or not statistic.loss.decodes_fast:
+    if weight.sum() < FEWEST_ROWS or statistic.loss.solver is not None:
         return Unchanged(), {}
     if isinstance(expected, Ragged):
         packed: Any = expected  # statistics of parts decode packed rows too
@@ -372,7 +372,7 @@ def recalibrate_probabilities(
     statistic: Statistic, expected: FloatArray, codes: Any, weight: FloatArray
 ) -> tuple[Recalibration, dict[str, FloatArray]]:
     """The power of class probabilities that out-of-fold rows request, and what was compared."""
-    if weight.sum() < FEWEST_ROWS or not statistic.loss.decodes_fast:
+    if weight.sum() < FEWEST_ROWS or statistic.loss.solver is not None:
         return Unchanged(), {}
     some = _some_rows(len(weight), ENOUGH_ROWS)
     expected, codes, weight = expected[some], codes[some], weight[some]

@@ -195,7 +195,7 @@ class TargetValues(Statistic):
         return part if self.scores is None else self.surrogate.expected_target(-part)
 
     def offset(self, expected: FloatArray) -> FloatArray:
-        if not self.loss.decodes_fast:
+        if self.loss.solver is not None:
             raise CapabilityError(
                 self,
                 "offset",

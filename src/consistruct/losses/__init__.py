@@ -3,7 +3,7 @@
 from consistruct.losses.abstain import Abstain
 from consistruct.losses.algebra import mixture
 from consistruct.losses.base import Loss
-from consistruct.losses.block import Block, Mixed
+from consistruct.losses.classes import Block, Mixed, ZeroOne
 from consistruct.losses.costs.cost_vectors import CostVectors
 from consistruct.losses.costs.files import read_cost_csv, read_tree_csv
 from consistruct.losses.costs.label_costs import LabelCosts
@@ -32,7 +32,6 @@ from consistruct.losses.rankings.permutation_distances import (
 )
 from consistruct.losses.registry import parse_loss
 from consistruct.losses.tree import Tree
-from consistruct.losses.zero_one import ZeroOne
 
 __all__ = [
     "NDCG",

@@ -1,4 +1,4 @@
-"""The right not to answer, at a price."""
+"""Count errors, with the right not to answer at a price."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["Abstain"]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Abstain(MatrixLoss):
-    """0-1 loss with one more prediction, k, that means "no answer" and always costs the same.
+    """Charge 1 for an error and `cost` for the extra prediction k, which means "no answer".
 
     Formula: L(ŷ, y) = [ŷ ≠ y] for ŷ < k and `cost` for ŷ = k. Scores: rank k + 1 (k if
     cost = (k−1)/k). Decoder: argmax, O(k).
@@ -34,11 +34,20 @@ class Abstain(MatrixLoss):
     cost : float
         Price of abstaining; below (k−1)/k it is worth while.
 
+    Notes
+    -----
+    The best decision abstains where max_y P(y | x) < 1 − cost (Chow's rule). At cost ≥ (k−1)/k no
+    distribution has so small a maximum, and abstaining is never better than a guess.
+
     Examples
     --------
     >>> from consistruct.losses import Abstain
     >>> Abstain(3, 0.3)([0, 3, 1], [0, 0, 2])
     array([0. , 0.3, 1. ])
+
+    References
+    ----------
+    Chow, *On optimum recognition error and reject tradeoff*, 1970.
     """
 
     extra_prediction: ClassVar[str] = "abstain"
@@ -47,12 +56,12 @@ class Abstain(MatrixLoss):
     cost: float
 
     def __post_init__(self) -> None:
-        cost = check_number(self.cost, "cost", low=0.0)
-        self._set(k=check_count(self.k, "k"), cost=cost)
+        self._set(k=check_count(self.k, "k"), cost=check_number(self.cost, "cost", low=0.0))
 
     @cached_property
     def _columns(self) -> FloatArray:
         require_listable(self.k, "a loss with abstention")
+        # at cost = (k−1)/k the last row is the mean of the others, and the rank drops to k
         return frozen_array(np.vstack([1.0 - np.eye(self.k), np.full((1, self.k), self.cost)]))
 
     @cached_property
@@ -65,12 +74,15 @@ class Abstain(MatrixLoss):
 
     @property
     def abstain_index(self) -> int:
+        """Return k, the number behind those of the classes."""
         return self.k
 
     def _value(self, pred: LabelArray, true: LabelArray) -> FloatArray:
+        # no true label is k, so that pred != true alone would charge 1 for abstaining
         return np.where(pred == self.k, self.cost, (pred != true).astype(np.float64))
 
     def true_label_as_prediction(self, true: ArrayLike) -> LabelArray:
+        """Return the class itself: predictions are the classes and one more."""
         return self.true_labels.check(true, "true")
 
     @classmethod

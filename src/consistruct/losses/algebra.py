@@ -17,7 +17,7 @@ from consistruct.exceptions import (
     NotInSpanError,
     TooManyLabelsError,
 )
-from consistruct.losses.base import Loss, dense_target
+from consistruct.losses.base import Loss, WorstCase, dense_target
 from consistruct.losses.matrix import span_of
 from consistruct.protocols import FloatArray, IntArray, LabelArray, LabelSet, LinearMap, Target
 from consistruct.structures import Ragged, Structure
@@ -29,8 +29,14 @@ __all__ = ["Combination", "mixture"]
 class Combination(Loss):
     """Σ_m w_m L_m with w_m ≥ 0 over the same predictions and true labels; written with + and *.
 
-    The score space is that of one term if it spans the others' (blocks within full scores, say);
-    otherwise, for few enough labels, the span of the summed matrix.
+    Targets add up, u_y = Σ_m w_m B_m u_y^m, once B_m maps every term into one score space: that of
+    a term which spans the others' (blocks within full scores, say); otherwise, for few enough
+    labels, the span of the summed matrix.
+
+    Parameters
+    ----------
+    terms : tuple of (float, Loss)
+        Weights, not negative, and losses; nested combinations are flattened.
 
     Examples
     --------
@@ -66,7 +72,7 @@ class Combination(Loss):
         self._set(terms=tuple((weight, loss) for loss, weight in flat.items()))
 
     def at(self, size: int) -> Combination:
-        """The member of a family for labels of `size` parts."""
+        """Return the member of a family for labels of `size` parts."""
         return Combination(tuple((weight, _member(loss, size)) for weight, loss in self.terms))
 
     def __call__(self, pred: ArrayLike | Ragged, true: ArrayLike | Ragged) -> FloatArray:
@@ -79,7 +85,9 @@ class Combination(Loss):
 
     @cached_property
     def _joint(self) -> tuple[Structure, list[LinearMap] | None, FloatArray | None]:
-        """Common space, and either the map of every term into it or the targets of all labels."""
+        """Return the common space, and the maps of all terms into it or all targets."""
+        # spaces of the terms first: they keep closed forms, and with them any number of labels. The
+        # span of the summed matrix may be smaller where columns cancel, but has to be listed
         for candidate in dict.fromkeys(loss.score_space for _, loss in self.terms):
             try:
                 maps = [candidate.coordinates(loss.score_space) for _, loss in self.terms]
@@ -109,7 +117,10 @@ class Combination(Loss):
 
     @cached_property
     def max_value(self) -> float:
-        """Largest value; an upper bound (the sum of the terms' largest) if it cannot be listed."""
+        """Return the largest value, or the sum of the terms' largest where it cannot be listed.
+
+        The terms need not attain theirs at one pair of labels, so that the sum is only a bound.
+        """
         if len(self.terms) == 1:
             return self.terms[0][0] * self.terms[0][1].max_value
         try:
@@ -131,6 +142,7 @@ class Combination(Loss):
             if loss.score_space != space:
                 term = into(dense_target(term))
             scaled = weight * term
+            # sparse + dense gives numpy.matrix, which the rest of the package does not take
             if total is not None and scipy.sparse.issparse(total) != scipy.sparse.issparse(scaled):
                 total, scaled = dense_target(total), dense_target(scaled)
             total = scaled if total is None else total + scaled
@@ -141,9 +153,7 @@ class Combination(Loss):
             return super().offset(true)
         return np.asarray(sum(weight * loss.offset(true) for weight, loss in self.terms))
 
-    def worst_true_label(
-        self, direction: FloatArray, offset_weight: float = 0.0
-    ) -> tuple[FloatArray, LabelArray]:
+    def worst_true_label(self, direction: FloatArray, offset_weight: float = 0.0) -> WorstCase:
         if len(self.terms) == 1:
             weight, loss = self.terms[0]
             return loss.worst_true_label(weight * direction, weight * offset_weight)
@@ -168,11 +178,12 @@ class Combination(Loss):
 
 
 def _equal(one: tuple[IntArray, ...], other: tuple[IntArray, ...]) -> bool:
+    """Tell whether two losses put the same questions to the true label."""
     return len(one) == len(other) and all(map(np.array_equal, one, other))
 
 
 def _same_labels(one: LabelSet, other: LabelSet) -> bool:
-    """Whether two label sets can stand for each other: equal, or alike with no other names."""
+    """Tell whether two label sets can stand for each other: equal, or alike with no other names."""
     if one == other:
         return True
     # only infinite sets and families have size None, and those are alike when equal
@@ -183,6 +194,7 @@ def _same_labels(one: LabelSet, other: LabelSet) -> bool:
 
 
 def _member(loss: Loss, size: int) -> Loss:
+    """Return the member of a family at a size; a loss that has its size already is refused."""
     at = getattr(loss, "at", None)
     if at is None:
         raise CapabilityError(loss, "at", "choosing a size", "it already has its size")
@@ -190,7 +202,7 @@ def _member(loss: Loss, size: int) -> Loss:
 
 
 def mixture(losses: Sequence[Loss], weights: Sequence[float]) -> Combination:
-    """Convex mixture Σ w_m L_m with weights that are non-negative and sum to one.
+    """Return the convex mixture Σ w_m L_m; weights are non-negative and sum to one.
 
     >>> from consistruct.losses import Block, ZeroOne, mixture
     >>> mixture([ZeroOne(4), Block((2, 2))], [0.4, 0.6])
@@ -200,6 +212,7 @@ def mixture(losses: Sequence[Loss], weights: Sequence[float]) -> Combination:
         raise ValueError(
             f"pass one weight per loss, got {len(losses)} losses and {len(weights)} weights"
         )
+    # weights such as 0.1 + 0.2 + 0.7 miss 1 by a few units in the last place
     if abs(sum(weights) - 1.0) > 1e-12:
         raise ValueError(f"weights must sum to 1, got {sum(weights)}")
     return Combination(tuple(zip(weights, losses, strict=True)))

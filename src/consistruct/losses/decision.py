@@ -13,9 +13,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from consistruct._validation import check_count
+from consistruct._validation import check_choice, check_count
 from consistruct.exceptions import CapabilityError, LossSpecError
-from consistruct.losses.base import Loss, Sizes
+from consistruct.losses.base import Loss, Sizes, WorstCase
 from consistruct.protocols import FloatArray, LabelArray, Target
 from consistruct.structures import Decisions, Oracle
 from consistruct.structures.decisions import CostVectorSet, Custom, Feasible
@@ -23,12 +23,13 @@ from consistruct.structures.registry import ORACLES
 
 __all__ = ["Decision"]
 
-REMEMBERED = 200_000  # rows whose best value is kept
+# rows whose best value is kept: some tens of MB, and more rows than most tables have
+REMEMBERED = 200_000
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Decision(Loss):
-    """What a decision costs more than the best one would have: predict costs, then optimize.
+    """Charge what a decision costs more than the best one would have: predict, then optimize.
 
     Formula: L(z, c) = ⟨c, z⟩ − min_z' ⟨c, z'⟩ over feasible z', with sense="max" the values that
     were missed. Scores: one per entry of a decision. Decoder: the oracle.
@@ -77,6 +78,10 @@ class Decision(Loss):
     >>> own = Decision(lambda c: np.eye(3)[np.argmin(c, axis=1)], 3)
     >>> own([[1, 0, 0]], [[3.0, 1.0, 2.0]])
     array([2.])
+
+    References
+    ----------
+    Elmachtoub and Grigas, *Smart "predict, then optimize"*, 2022.
     """
 
     labels_as: ClassVar[str] = "codes"  # true labels are vectors of costs
@@ -92,8 +97,7 @@ class Decision(Loss):
     n_jobs: int | None = None
 
     def __post_init__(self) -> None:
-        if self.sense not in ("min", "max"):
-            raise ValueError(f"sense must be 'min' or 'max', got {self.sense!r}")
+        check_choice(self.sense, "sense", ("min", "max"))
         if not isinstance(self.oracle, Oracle):
             if self.n_costs is None:
                 raise TypeError(
@@ -118,7 +122,7 @@ class Decision(Loss):
 
     @cached_property
     def solver(self) -> Oracle:
-        """The oracle, which minimizes."""
+        """Return the oracle, which minimizes."""
         if isinstance(self.oracle, Oracle):
             return self.oracle
         return Custom(
@@ -134,7 +138,7 @@ class Decision(Loss):
 
     @property
     def is_exact(self) -> bool:
-        """Whether the oracle always finds the best decision."""
+        """Tell whether the oracle always finds the best decision."""
         return self.solver.exact
 
     @cached_property
@@ -151,28 +155,24 @@ class Decision(Loss):
 
     @property
     def max_value(self) -> float:
-        """A bound for costs of at most 1 in size; the costs themselves are not limited."""
+        """Return a bound for costs of at most 1 in size; costs themselves are not limited."""
         return self.solver.largest_regret() or 1.0
 
     @property
     def value_range(self) -> tuple[float, float]:
         return (0.0 if self.is_exact else -math.inf), math.inf
 
-    @property
-    def decodes_fast(self) -> bool:
-        return False
-
     def signed(self, true: ArrayLike) -> FloatArray:
-        """True labels as costs to be minimized, (n, d)."""
+        """Return true labels as costs to be minimized, (n, d)."""
         checked = self.true_labels.check(true, "true")
         return -checked if self.sense == "max" else checked
 
     def best(self, true: ArrayLike) -> FloatArray:
-        """The best decision for each true label, (n, d)."""
+        """Return the best decision for each true label, (n, d)."""
         return self.solver(self.signed(true))
 
     def best_values(self, true: ArrayLike) -> FloatArray:
-        """⟨c, z*⟩ in the user's own sign, (n,); each row is solved once and remembered."""
+        """Return ⟨c, z*⟩ in the user's own sign, (n,); each row is solved once and remembered."""
         signed = self.signed(true)
         least = self._least(signed)
         return -least if self.sense == "max" else least
@@ -182,8 +182,11 @@ class Decision(Loss):
         return OrderedDict()
 
     def _least(self, signed: FloatArray) -> FloatArray:
-        """min_z ⟨c, z⟩ of each row, (n,)."""
+        """Return min_z ⟨c, z⟩ of each row, (n,)."""
         rows = np.ascontiguousarray(signed)
+        # regret needs the best value of the same row again in every fold, score and report: one
+        # oracle call may take seconds, a digest of 16 bytes a microsecond, and rows of costs rarely
+        # repeat
         keys = [hashlib.blake2b(row.tobytes(), digest_size=16).digest() for row in rows]
         new = {key: place for place, key in enumerate(keys) if key not in self._known}
         places = list(new.values())
@@ -198,14 +201,15 @@ class Decision(Loss):
         return decisions.reshape(len(rows))
 
     def cost(self, pred: ArrayLike, true: ArrayLike) -> FloatArray:
-        """⟨c, z⟩ of each decision in the user's own sign, (n,); no oracle is called."""
+        """Return ⟨c, z⟩ of each decision in the user's own sign, (n,); no oracle is called."""
         decisions = self.predictions.check(pred, "pred")
         return np.einsum("nd,nd->n", decisions, self.true_labels.check(true, "true"))
 
     def _value(self, pred: LabelArray, true: LabelArray) -> FloatArray:
         missed = np.einsum("nd,nd->n", pred, true) - self.best_values(true)
         regret = -missed if self.sense == "max" else missed
-        # the best decision found twice may differ by rounding
+        # ties: the oracle may find another best decision than the one that is judged, whose value
+        # differs in the last place
         return np.maximum(regret, 0.0) if self.is_exact else regret
 
     def target(self, true: ArrayLike) -> Target:
@@ -215,18 +219,17 @@ class Decision(Loss):
         return -self._least(self.signed(true))
 
     def true_label_as_prediction(self, true: ArrayLike) -> LabelArray:
+        """Return the best decision under the costs that came true."""
         return self.best(true)
 
-    def worst_true_label(
-        self, direction: FloatArray, offset_weight: float = 0.0
-    ) -> tuple[FloatArray, LabelArray]:
+    def worst_true_label(self, direction: FloatArray, offset_weight: float = 0.0) -> WorstCase:
         raise CapabilityError(
             self, "worst_true_label", "the worst costs for a decision", "costs are not a finite set"
         )
 
     @classmethod
     def from_spec(cls, arguments: tuple[str, ...], sizes: Sizes) -> Self:
-        """From the name of a ready-made oracle and its fields: path:5x5, top-k:20:3."""
+        """Read the name of a ready-made oracle and its fields: path:5x5, top-k:20:3."""
         if not arguments or arguments[0] not in ORACLES:
             raise LossSpecError(
                 f"the spec of decision names a built-in oracle ({', '.join(sorted(ORACLES))}); "

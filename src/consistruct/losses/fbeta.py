@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from consistruct._budgets import SPECS
 from consistruct._validation import check_count, check_number
-from consistruct.losses.base import Loss, Sizes
+from consistruct.losses.base import Loss, Sizes, WorstCase
 from consistruct.losses.spec import at_most, count_field, number_field
 from consistruct.protocols import FloatArray, IntArray, LabelArray, Target
 from consistruct.structures import Ragged, SetSizes, Subsets
@@ -26,11 +26,14 @@ LARGEST_BETA = 1e150  # its square is still a float
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FBeta(Loss):
-    """1 − F_β of the predicted and the true label set, for each example.
+    """Charge 1 − F_β of the predicted and the true label set, for each example.
 
     Formula: L(ŷ, y) = 1 − (1+β²)|ŷ∩y| / (β²|y| + |ŷ|). Two empty sets: 1 − `empty`; one empty set:
     1. Scores: one per true size that occurs and label, rank T² − T + 2 with all sizes (see
     `SetSizes`). Decoder: the best items for each predicted size, O(T²·|sizes|).
+
+    L depends on y through its size and its members, so that E[u_y | x] holds P(|y| = s, t ∈ y | x)
+    for every size s and label t: marginals of the labels alone do not determine the best set.
 
     Choose it for multi-label problems judged by example-based F1; Hamming loss states nothing about
     rare labels.
@@ -54,9 +57,15 @@ class FBeta(Loss):
     array([0.333, 0.   ])
     >>> FBeta(983, sizes=range(1, 26)).target([[1] + 982 * [0]]).nnz
     1
+
+    References
+    ----------
+    Dembczyński, Waegeman, Cheng and Hüllermeier, *An exact algorithm for F-measure maximization*,
+    2011.
     """
 
     labels_as: ClassVar[str] = "sets"
+    constant_offset: ClassVar[float] = 1.0
 
     T: int
     beta: float = 1.0
@@ -75,7 +84,7 @@ class FBeta(Loss):
         self._set(T=T, beta=beta, sizes=sizes, empty=empty)
 
     def fit_sizes(self, true: LabelArray) -> Self:
-        """With the sizes of the sets that occur: others would have no examples to learn from."""
+        """Return the loss with the sizes of the sets that occur: others have no examples."""
         if self.sizes is not None:
             return self
         sets = self.true_labels.check(true, "y")
@@ -87,7 +96,7 @@ class FBeta(Loss):
     def score_space(self) -> SetSizes:
         if self.empty > 0:
             return SetSizes(self.T, self.beta, self.sizes)
-        # ∅ is never better than another set: no column of its own
+        # empty = 0: an empty true set costs 1 whatever is predicted, so it needs no column
         positive = tuple(s for s in self.true_labels.allowed_sizes if s > 0)
         return SetSizes(self.T, self.beta, positive)
 
@@ -109,11 +118,14 @@ class FBeta(Loss):
         return self.count_loss((pred & true).sum(axis=1), pred.sum(axis=1), true.sum(axis=1))
 
     def count_loss(self, shared: ArrayLike, predicted: ArrayLike, true: ArrayLike) -> FloatArray:
+        """Return the loss from |ŷ ∩ y|, |ŷ| and |y|."""
         total = self.beta**2 * np.asarray(true) + np.asarray(predicted)
+        # two empty sets make 0/0, replaced by 0/1 here and by `empty` below
         measure = (1 + self.beta**2) * np.asarray(shared) / np.where(total > 0, total, 1.0)
         return np.where(total > 0, 1.0 - measure, 1.0 - self.empty)
 
     def label_probabilities(self, target: FloatArray) -> FloatArray:
+        """Return P(label t is in y), (n, T), from an expected target: a sum over the sizes of y."""
         space = self.score_space
         n_blocks = len(space.block_sizes)
         # column (s, t) holds −P(t is one of s labels), then −P(all labels)
@@ -129,6 +141,8 @@ class FBeta(Loss):
         block = np.searchsorted(space.block_sizes, counts)  # of the size of each set
         rows, labels = np.nonzero(sets * (counts < self.T)[:, None])
         columns, values = block[rows] * self.T + labels, np.full(len(rows), -1.0)
+        # the full and the empty set are one label each: one column holds what T columns would
+        # repeat
         single = [(self.T, len(space.block_sizes) * self.T, 1.0)] if space.has_full else []
         single += [(0, space.width - 2, self.empty)] if space.has_empty else []
         for size, column, value in single:
@@ -139,15 +153,12 @@ class FBeta(Loss):
         shape = (len(sets), space.width)
         return scipy.sparse.csr_array((values, (rows, columns)), shape=shape)
 
-    def offset(self, true: ArrayLike) -> FloatArray:
-        return np.ones(len(self.true_labels.check(true, "true")))
-
-    def worst_true_label(
-        self, direction: FloatArray, offset_weight: float = 0.0
-    ) -> tuple[FloatArray, LabelArray]:
+    def worst_true_label(self, direction: FloatArray, offset_weight: float = 0.0) -> WorstCase:
         space, T = self.score_space, self.T
         n, sizes = len(direction), space.block_sizes
         blocks = direction[:, : len(sizes) * T].reshape(n, len(sizes), T)
+        # given its size, the worst set takes the smallest entries of the block of that size: sort
+        # once, and prefix sums give the value of every size
         order = np.argsort(blocks, axis=2, kind="stable")
         lowest = np.take_along_axis(blocks, order, axis=2).cumsum(axis=2)
         largest, true_labels = np.full(n, -np.inf), np.zeros((n, T), dtype=np.int64)
@@ -163,15 +174,18 @@ class FBeta(Loss):
             offer(-lowest[:, number, s - 1], members)
         if space.has_full:
             offer(-direction[:, len(sizes) * T], np.ones((n, T), dtype=np.int64))
+        # ∅ has a column only where `empty` > 0; where it is a true label it competes in any case
         if self.true_labels.allowed_sizes[0] == 0:
             alone = -self.empty * direction[:, -2] if space.has_empty else np.zeros(n)
             offer(alone, np.zeros((n, T), dtype=np.int64))
         return largest + offset_weight, true_labels
 
     def true_label_as_prediction(self, true: ArrayLike) -> LabelArray:
+        """Return the set itself; a set whose size no true label has is a prediction too."""
         return self.true_labels.check(true, "true")
 
     def target_groups(self) -> tuple[IntArray, ...] | None:
+        """Return the columns of each label over all sizes, then of the full and the empty set."""
         space = self.score_space
         n_blocks = len(space.block_sizes)
         # for each label: not in the set, or in a set of this size

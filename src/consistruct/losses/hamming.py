@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from consistruct._budgets import SPECS
 from consistruct._validation import check_count
 from consistruct.exceptions import CapabilityError, FamilyError, LossSpecError
-from consistruct.losses.base import Loss, Sizes, minus_one_hot
+from consistruct.losses.base import Loss, Sizes, WorstCase, check_packed, minus_one_hot
 from consistruct.losses.spec import at_most, check_most, count_field
 from consistruct.protocols import FloatArray, IntArray, LabelArray, Target
 from consistruct.structures import Product, Ragged, Separable
@@ -22,10 +22,14 @@ __all__ = ["Hamming"]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Hamming(Loss):
-    """Share of the parts that are wrong.
+    """Charge the share of the parts that are wrong.
 
     Formula: L(ŷ, y) = (1/T) Σ_t [ŷ_t ≠ y_t]. Scores: one per part and state, rank 1 + T(s−1).
     Decoder: argmax per part, O(T·s).
+
+    Its target is u_y = −(1/T) Σ_t e_{t, y_t}, with offset 1: so E[u_y | x] holds the marginals
+    P(y_t = a | x), and the best decision takes the most probable state of each part. Choose it for
+    label sets and tag sequences whose parts count alike; `ZeroOne` asks for the whole label.
 
     Parameters
     ----------
@@ -44,6 +48,7 @@ class Hamming(Loss):
     """
 
     labels_as: ClassVar[str] = "parts"
+    constant_offset: ClassVar[float] = 1.0
 
     T: int | None
     n_states: int = 2
@@ -53,7 +58,7 @@ class Hamming(Loss):
         self._set(T=T, n_states=check_count(self.n_states, "n_states", minimum=2))
 
     def at(self, size: int) -> Self:
-        """The member of the family for labels of `size` parts."""
+        """Return the member of the family for labels of `size` parts."""
         return type(self)(size, self.n_states)
 
     @cached_property
@@ -79,58 +84,42 @@ class Hamming(Loss):
         if self.T is None:
             raise FamilyError(self, "give the targets of a plain array")
         states = self.true_labels.check(true, "true")
+        # part t owns the s columns from t·s on, and its true state is one of them
         columns = np.arange(self.T) * self.n_states + states
         return minus_one_hot(columns, self.T * self.n_states, 1.0 / self.T)
 
-    def offset(self, true: ArrayLike) -> FloatArray:
-        return np.ones(len(self.true_labels.check(true, "true")))
-
     def __call__(self, pred: ArrayLike | Ragged, true: ArrayLike | Ragged) -> FloatArray:
-        if isinstance(pred, Ragged) and isinstance(true, Ragged):
-            return self._packed(pred, true)
-        if isinstance(pred, Ragged) or isinstance(true, Ragged):
-            raise TypeError(
-                "pred and true must both be packed (Ragged) or both plain arrays; "
-                "pack lists of sequences with Ragged.pack"
-            )
-        return super().__call__(pred, true)
+        packed = check_packed(self, pred, true, self.T, ("sequence", "sequences", "parts"))
+        if packed is None:
+            return super().__call__(pred, true)
+        one, other = packed
+        check = self.true_labels.check_parts
+        wrong = check(one.values, "pred") != check(other.values, "true")
+        # the share within each sequence, then all sequences count alike: a long one no more
+        return np.bincount(other.rows, weights=wrong, minlength=len(other)) / other.lengths
 
-    def _packed(self, pred: Ragged, true: Ragged) -> FloatArray:
-        if not pred.same_lengths(true):
-            raise ValueError("pred and true must contain sequences of the same lengths")
-        if self.T is not None and (true.lengths != self.T).any():
-            other = int(np.argmax(true.lengths != self.T))
-            raise ValueError(
-                f"{self!r} takes labels of {self.T} parts, sequence {other} has "
-                f"{true.lengths[other]}; use the family Hamming(None, {self.n_states})"
-            )
-        if (true.lengths == 0).any():
-            empty = int(np.argmax(true.lengths == 0))
-            raise ValueError(f"sequence {empty} is empty; the Hamming loss needs at least one part")
-        wrong = self.true_labels.check_parts(pred.values, "pred") != self.true_labels.check_parts(
-            true.values, "true"
-        )
-        return np.bincount(true.rows, weights=wrong, minlength=len(true)) / true.lengths
-
-    def worst_true_label(
-        self, direction: FloatArray, offset_weight: float = 0.0
-    ) -> tuple[FloatArray, LabelArray]:
+    def worst_true_label(self, direction: FloatArray, offset_weight: float = 0.0) -> WorstCase:
         if self.T is None:
             raise FamilyError(self, "optimize over true labels")
+        # ⟨d, u_y⟩ = −(1/T) Σ_t d_{t, y_t}: largest at the smallest entry of every part on its own
         parts = direction.reshape(len(direction), self.T, self.n_states)
         best = parts.argmin(axis=2)
         lowest = np.take_along_axis(parts, best[:, :, None], axis=2)[:, :, 0]
         return offset_weight - lowest.mean(axis=1), best.astype(np.int64)
 
     def count_loss(self, shared: ArrayLike, predicted: ArrayLike, true: ArrayLike) -> FloatArray:
+        """Return the loss from |ŷ ∩ y|, |ŷ| and |y|: (|ŷ| + |y| − 2·|ŷ ∩ y|) / T."""
         wrong = np.asarray(predicted) + np.asarray(true) - 2.0 * np.asarray(shared)
         return np.asarray(wrong / self._two_states("be reported from counts of labels"))
 
     def label_probabilities(self, target: FloatArray) -> FloatArray:
+        """Return P(label t is in y), (n, T), from an expected target (n, 2T)."""
         n_parts = self._two_states("have probabilities of labels")
+        # column 2t + 1 of E[u_y] is −P(y_t = 1)/T; estimates may leave [0, 1]
         return np.clip(-n_parts * target[:, 1::2], 0.0, 1.0)
 
     def _two_states(self, action: str) -> int:
+        """Return T where parts are labels, on or off; other parts are no sets and are refused."""
         if self.T is None:
             raise FamilyError(self, action)
         if self.n_states != 2:
@@ -143,6 +132,7 @@ class Hamming(Loss):
         return self.T
 
     def target_groups(self) -> tuple[IntArray, ...] | None:
+        """Return the s columns of each part: which state it is in decides them."""
         if self.T is None:
             return None
         return tuple(np.arange(self.T * self.n_states).reshape(self.T, self.n_states))  # the parts
@@ -157,6 +147,7 @@ class Hamming(Loss):
             )
         n_states = count_field("hamming", (states,), 0, sizes.n_states or 2, "number of states")
         n_parts = count_field("hamming", (parts,), 0, sizes.n_parts, "number of parts")
+        # limits are for sizes that somebody wrote; what data have was held in memory already
         if parts or states:
             width = n_parts * n_states
             check_most("hamming", width, "parts times states", SPECS.separable_width)

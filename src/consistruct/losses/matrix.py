@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from consistruct._members import ArrayField, frozen_array
-from consistruct._validation import check_loss_matrix
+from consistruct._validation import check_choice, check_loss_matrix
 from consistruct.exceptions import CapabilityError
 from consistruct.losses.base import Loss
 from consistruct.protocols import FloatArray, LabelArray, LabelSet, Target
@@ -26,16 +26,11 @@ __all__ = [
     "CostMatrix",
     "MatrixLoss",
     "corner",
-    "lookup",
     "orient",
     "require_listable",
     "rows_as_predictions",
     "span_of",
 ]
-
-# true labels whose largest costs differ by more than this are put on one scale before the span is
-# found: a millionth is far above rounding noise, and leaves the basis of ordinary costs what it is
-ALIKE = 2.0**20
 
 # true labels whose largest costs differ by more than this are put on one scale before the span is
 # found: a millionth is far above rounding noise, and leaves the basis of ordinary costs what it is
@@ -49,9 +44,17 @@ AXIS_WORDS: dict[str, Axis] = {
 
 
 class MatrixLoss(Loss):
-    """A loss over listed labels. Required: `_columns`, `_prediction_set`, `true_labels`.
+    """Derive structure, targets and decoder of a loss from its matrix over listed labels.
 
-    `_columns` is L built independently of `_value` wherever there is a formula.
+    **Must be written**
+
+    * `_columns`: L, (n predictions, n true labels), read-only. Wherever there is a formula it is
+      built independently of `_value`, so that the two check each other;
+    * `_prediction_set`, `true_labels`: the `Classes` of its rows and of its columns;
+    * `_value(pred, true)`: the direct formula, as for any `Loss`.
+
+    The score space follows by a singular value decomposition, see `span_of`. The shortest one is in
+    CONTRIBUTING.md ("Add a loss in ten lines").
     """
 
     @property
@@ -81,7 +84,7 @@ class MatrixLoss(Loss):
 
     @property
     def rank_tolerance(self) -> float:
-        """Singular values of the centered, μ-weighted matrix at or below this count as zero."""
+        """Return the size up to which singular values of the centered matrix count as zero."""
         return self._span[2]
 
     @property
@@ -93,18 +96,35 @@ class MatrixLoss(Loss):
 
 
 def span_of(matrix: FloatArray, predictions: LabelSet) -> tuple[Structure, FloatArray, float]:
-    """Smallest space with the constant and all columns of L; targets (m, width); tolerance.
+    """Find the smallest space with the constant and all columns of L.
 
-    A rank-revealing singular value decomposition of the centered matrix over the *distinct* rows
-    gives F = [1, √-weighted left vectors] with Ḡ = I. Equal rows of L get exactly equal rows of F.
-    Where that is all of R^k, full scores say the same with simpler arithmetic.
+    With M½ = diag(√μ) and l̄ = E_c L(c, ·) decompose M½ (L − 1 l̄ᵀ) = U S Vᵀ and keep S above the
+    tolerance. Then F = [1, M^−½ U] has Ḡ = E_c[F_c F_cᵀ] = I and L = F [l̄, V S]ᵀ.
+
+    Parameters
+    ----------
+    matrix : (k, m) array
+    predictions : LabelSet
+        Those of its rows, with the measure μ.
+
+    Returns
+    -------
+    space : Structure
+    targets : (m, width) array
+        u_y of every true label, with offset 0.
+    tolerance : float
+        Size up to which singular values count as zero.
     """
+    # over the distinct rows: equal rows of L get exactly equal rows of F, which a decomposition of
+    # all rows gives only up to rounding, and then ties between them would be decided by noise
     rows, inverse = np.unique(matrix, axis=0, return_inverse=True)
     inverse = inverse.reshape(-1)
     weights = np.bincount(inverse, weights=predictions.weights(limit=len(matrix)))
     root = np.sqrt(weights)[:, None]
     mean = weights @ rows  # (m,)
     largest = np.abs(rows).max(axis=0)
+    # costs in cents for one true label and in millions for another: without one scale the small
+    # column would fall below the tolerance and its decisions be lost
     some = largest > 0
     apart = largest.max() > ALIKE * largest.min(initial=np.inf, where=some)
     unit = np.where(some & apart, largest, 1.0)
@@ -113,6 +133,7 @@ def span_of(matrix: FloatArray, predictions: LabelSet) -> tuple[Structure, Float
     scale = max(float(np.abs(root * rows / unit).max()), float(singular[0]))
     tolerance = max(matrix.shape) * float(np.finfo(np.float64).eps) * scale
     kept = singular > tolerance
+    # all of R^k: one score per label says the same in simpler arithmetic, and decodes exactly
     if 1 + int(kept.sum()) == len(matrix):
         return Full(predictions), np.ascontiguousarray(matrix.T), tolerance
     contrasts = left[:, kept] / root
@@ -132,17 +153,12 @@ def require_listable(n_labels: int, what: str) -> None:
     )
 
 
-def lookup(matrix: FloatArray, pred: LabelArray, true: LabelArray) -> FloatArray:
-    """L at pairs of labels."""
-    return np.asarray(matrix[pred, true], dtype=np.float64)
-
-
 # --- cost matrices, with or without names ---
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CostMatrix(MatrixLoss):
-    """Costs of predicting ŷ when y is true, one for each pair of labels.
+    """Charge a listed cost for each pair of a prediction and a true label.
 
     Formula: L(ŷ, y) = M[ŷ, y]. Scores: span of the columns and the constant, found by a
     rank-revealing factorization at the tolerance `rank_tolerance`. Decoder: argmax, O(k·rank).
@@ -175,18 +191,12 @@ class CostMatrix(MatrixLoss):
     def __post_init__(self) -> None:
         _refuse_named_axes(self.M)
         matrix = rows_as_predictions(check_loss_matrix(self.M), self.rows)
-        names = [
-            _check_names(given, size, axis)
-            for given, size, axis in zip(
-                (self.pred_names, self.true_names), matrix.shape, ("pred", "true"), strict=True
-            )
-        ]
         self._set(
             M=frozen_array(matrix),
             # as `M` is kept: equal losses print alike, and what they print makes them again
             rows=None if _is_symmetric(matrix) else "pred",
-            pred_names=names[0],
-            true_names=names[1],
+            pred_names=_check_names(self.pred_names, matrix.shape[0], "pred"),
+            true_names=_check_names(self.true_names, matrix.shape[1], "true"),
         )
 
     @classmethod
@@ -226,9 +236,10 @@ class CostMatrix(MatrixLoss):
         return Classes(self.M.shape[1], self.true_names)
 
     def _value(self, pred: LabelArray, true: LabelArray) -> FloatArray:
-        return lookup(self.M, pred, true)
+        return np.asarray(self.M[pred, true])
 
     def true_label_as_prediction(self, true: ArrayLike) -> LabelArray:
+        """Return the prediction of the same name, or of the same number without names."""
         if self.pred_names is None or self.true_names is None:
             return super().true_label_as_prediction(true)
         missing = [name for name in self.true_names if name not in self.pred_names]
@@ -244,11 +255,12 @@ class CostMatrix(MatrixLoss):
 
 
 def _refuse_named_axes(table: Any) -> None:
-    """A table with names must not lose them: its rows may be in any order, or be the true ones."""
+    """Refuse tables whose names would be lost: rows may be in any order, or be the true ones."""
     if not hasattr(table, "columns"):
         return
     axes = (getattr(table, "index", range(table.shape[0])), table.columns)
     for axis, size in zip(axes, table.shape, strict=True):
+        # a frame of plain numbers has the default index 0, 1, …, which says no more than a matrix
         if [*axis] != [*range(size)]:
             raise TypeError(
                 "CostMatrix(M) takes a plain matrix, got a data frame with names; "
@@ -268,21 +280,16 @@ def rows_as_predictions(
     array([[0., 5.],
            [1., 0.]])
     """
-    _check_rows(rows)
+    if rows is not None:
+        check_choice(rows, "rows", ("pred", "true"))
     if rows is None and not (interchangeable and _is_symmetric(costs)):
         fault = "is not symmetric" if interchangeable else "has other names in rows than in columns"
         raise ValueError(
             f"the {what} of shape {costs.shape} {fault} and does not say whether its rows are "
             "predictions or true labels; pass rows='pred' or rows='true' (--rows on the command "
-            "line), "
-            "or name the index of a DataFrame 'pred' or 'true'"
+            "line), or name the index of a DataFrame 'pred' or 'true'"
         )
     return np.swapaxes(costs, -1, -2) if rows == "true" else costs
-
-
-def _check_rows(rows: object) -> None:
-    if rows not in (None, "pred", "true"):
-        raise ValueError(f"rows must be 'pred' or 'true', got {rows!r}")
 
 
 def _is_symmetric(costs: FloatArray) -> bool:
@@ -303,10 +310,12 @@ def orient(
     Raises ValueError where what the axes are called and `rows` disagree, and where nothing tells
     and it would matter. If both axes hold the same names, columns are put in the order of the rows.
     """
-    _check_rows(rows)
+    if rows is not None:
+        check_choice(rows, "rows", ("pred", "true"))
     costs = check_loss_matrix(matrix)
     _check_names(row_names, costs.shape[0], "row")
     _check_names(column_names, costs.shape[1], "column")
+    # what is known of the *rows*, from three sources: their own title, the other of the columns'
     stated = {axis for axis in (_axis(row_axis), _other(_axis(column_axis)), rows) if axis}
     if len(stated) > 1:
         raise ValueError(
@@ -315,6 +324,8 @@ def orient(
         )
     same_names = set(row_names) == set(column_names)
     if same_names:
+        # same labels on both axes: columns follow the order of the rows, else the diagonal would
+        # cost
         costs = costs[:, [list(column_names).index(name) for name in row_names]]
         column_names = row_names
     stated_rows = next(iter(stated), None)
@@ -325,6 +336,7 @@ def orient(
 
 
 def _axis(name: object) -> Axis | None:
+    """Return which axis a title means, such as ``y_true`` or ``Predicted``; None if neither."""
     return AXIS_WORDS.get(re.sub(r"[^a-z]", "", str(name).lower())) if name is not None else None
 
 
@@ -340,10 +352,12 @@ def corner(name: object) -> tuple[object, object]:
 
 
 def _other(axis: Axis | None) -> Axis | None:
+    """Return the axis across: rows are predictions where columns are true labels."""
     return None if axis is None else ("true" if axis == "pred" else "pred")
 
 
 def _check_names(names: Sequence[str] | None, size: int, axis: str) -> tuple[str, ...] | None:
+    """Return names as text, one for each label and no two alike; None where none are given."""
     if names is None:
         return None
     if isinstance(names, str) or len(names) != size:

@@ -23,10 +23,13 @@ __all__ = ["Ordinal"]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Ordinal(MatrixLoss):
-    """Distance between ordered classes, to a power.
+    """Charge the distance between ordered classes, to a power.
 
     Formula: L(i, j) = |i − j|^power. Scores: rank k for power 1, rank 3 (1, i, i²) for power 2.
     Decoder: argmax, O(k·rank).
+
+    The best decision is the median grade for power 1 and the rounded mean for power 2: choose 2
+    where far misses must be rare, 1 where they are bad luck.
 
     Parameters
     ----------
@@ -57,6 +60,7 @@ class Ordinal(MatrixLoss):
     def __post_init__(self) -> None:
         power = check_number(self.power, "power", low=0.0, open_low=True)
         k = check_count(self.k, "k")
+        # compared as logarithms: (k − 1)^power itself would overflow before it could be refused
         if k > 1 and power * math.log(k - 1) > math.log(sys.float_info.max):
             raise ValueError(
                 f"the largest cost, {k - 1} to the power {power}, is not a finite number; "
@@ -70,7 +74,7 @@ class Ordinal(MatrixLoss):
     @cached_property
     def _columns(self) -> FloatArray:
         require_listable(self.k, "an ordinal loss")
-        # Toeplitz: one row of powers, shifted
+        # Toeplitz: one row of powers, shifted; `_value` computes |i − j|^power pair by pair instead
         powers = np.arange(self.k, dtype=np.float64) ** self.power
         return frozen_array(powers[np.abs(np.subtract.outer(np.arange(self.k), np.arange(self.k)))])
 
@@ -83,12 +87,14 @@ class Ordinal(MatrixLoss):
         return self._prediction_set
 
     def _value(self, pred: LabelArray, true: LabelArray) -> FloatArray:
+        # differences first: labels are integers and exact, while i² − 2ij + j² would round
         return np.abs((pred - true).astype(np.float64)) ** self.power
 
     @classmethod
     def from_spec(cls, arguments: tuple[str, ...], sizes: Sizes) -> Self:
         at_most("ordinal", arguments, 2, "ordinal:5, ordinal:5:2 or ordinal:low,mid,high")
         power = number_field("ordinal", arguments, 1, "power") if len(arguments) > 1 else 1.0
+        # names in order, low,mid,high, or a number of levels: a comma tells them apart
         if arguments and "," in arguments[0]:
             names = check_order(arguments[0].split(","))
             return cls(len(names), power, names)

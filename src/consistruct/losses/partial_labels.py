@@ -10,6 +10,7 @@ import numpy as np
 import scipy  # its submodules are imported on use
 from numpy.typing import ArrayLike
 
+from consistruct._validation import check_choice
 from consistruct.exceptions import CapabilityError, LossSpecError, TooManyLabelsError
 from consistruct.losses.base import Loss, Sizes
 from consistruct.losses.matrix import Axis, span_of
@@ -25,7 +26,7 @@ LISTED_CANDIDATES = 12  # all 2^12 candidate sets are listed to find the smalles
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PartialLabels(Loss):
-    """A base loss against a set of candidate labels: the best, the mean or the worst of them.
+    """Judge a prediction against a set of candidates: the best, the mean or the worst of them.
 
     Formula: L(ŷ, A) = min, mean or max over y ∈ A of base(ŷ, y); A is never empty. Scores:
     "average" keeps those of the base (the mean target expresses it) and its decoder, for any base
@@ -56,6 +57,11 @@ class PartialLabels(Loss):
     array([0., 1.])
     >>> loss([0, 2], Ragged.pack([[0, 1], [0, 1]]))  # the same candidates, listed
     array([0., 1.])
+
+    References
+    ----------
+    Cabannes, Rudi and Bach, *Structured prediction with partial labelling through the infimum
+    loss*, 2020.
     """
 
     labels_as: ClassVar[str] = "candidates"
@@ -66,15 +72,11 @@ class PartialLabels(Loss):
     def __post_init__(self) -> None:
         if not isinstance(self.loss, Loss):
             raise TypeError(f"loss must be a consistruct loss, got {type(self.loss).__name__}")
-        if self.reduce not in REDUCTIONS:
-            raise ValueError(
-                f"reduce must be 'infimum', 'average' or 'supremum', got {self.reduce!r}"
-            )
+        check_choice(self.reduce, "reduce", tuple(REDUCTIONS))
         if self.loss.true_labels.size is None:
             raise ValueError(
                 f"candidate sets need a base loss with finitely many true labels, which "
-                f"{self.loss!r} "
-                f"does not have; choose a member of a family with .at(size)"
+                f"{self.loss!r} does not have; choose a member of a family with .at(size)"
             )
 
     # --- labels ---
@@ -85,6 +87,7 @@ class PartialLabels(Loss):
 
     @cached_property
     def true_labels(self) -> Subsets:
+        """Return the masks over the base's true labels; packed candidates need none."""
         m = self.loss.true_labels.size
         assert m is not None
         if m > ENUMERATION_LIMIT:
@@ -101,9 +104,10 @@ class PartialLabels(Loss):
         return self.loss.true_labels.enumerate(limit=self.true_labels.n_items)
 
     def _candidates(self, true: ArrayLike | Ragged) -> tuple[LabelArray, IntArray]:
-        """All candidates one after the other, and where those of each example start."""
+        """Return all candidates one after the other, and where those of each example start."""
         if not isinstance(true, Ragged):
             masks = self.true_labels.check(true, "true")
+            # nonzero goes row by row, so that the candidates of one example are neighbors already
             rows, columns = np.nonzero(masks)
             return self._every_true_label[columns], np.searchsorted(rows, np.arange(len(masks)))
         if (true.lengths == 0).any():
@@ -133,6 +137,7 @@ class PartialLabels(Loss):
             return np.zeros(0)
         counts = np.diff(np.append(starts, len(candidates)))
         values = self.loss._value(np.repeat(pred, counts, axis=0), candidates)
+        # one call for all candidates of all examples; reduceat needs groups that are never empty
         total = np.asarray(REDUCTIONS[self.reduce].reduceat(values, starts), dtype=np.float64)
         return total / counts if self.reduce == "average" else total
 
@@ -140,16 +145,7 @@ class PartialLabels(Loss):
 
     @cached_property
     def _explicit(self) -> tuple[Structure, FloatArray]:
-        """Space of the infimum or supremum, and L of the base with rows of predictions."""
-        self._require_listed()
-        base = self.loss.matrix()
-        space: Structure = Full(self.loss.predictions)
-        if self.true_labels.n_items <= LISTED_CANDIDATES:
-            columns = self._columns(base, self.true_labels.enumerate())
-            space = span_of(columns, self.loss.predictions)[0]
-        return space, base
-
-    def _require_listed(self) -> None:
+        """Return the space of the infimum or supremum, and L of the base."""
         size = self.loss.predictions.size
         if size is None or size > ENUMERATION_LIMIT:
             raise TooManyLabelsError(
@@ -158,9 +154,17 @@ class PartialLabels(Loss):
                 f"the {self.reduce} over candidates of {self.loss!r}",
                 "use reduce='average', which keeps the scores of the base loss",
             )
+        base = self.loss.matrix()
+        # a minimum of columns is no combination of them: the span of all 2^m − 1 candidate sets can
+        # be larger than that of the base, and from some m on it is taken to be everything
+        space: Structure = Full(self.loss.predictions)
+        if self.true_labels.n_items <= LISTED_CANDIDATES:
+            columns = self._columns(base, self.true_labels.enumerate())
+            space = span_of(columns, self.loss.predictions)[0]
+        return space, base
 
     def _columns(self, base: FloatArray, masks: LabelArray) -> FloatArray:
-        """L(ŷ, A) for all ŷ and the given masks, (k, n)."""
+        """Return L(ŷ, A) for all ŷ and the given masks, (k, n)."""
         reduction = REDUCTIONS[self.reduce]
         columns = np.empty((len(base), len(masks)))
         for position, mask in enumerate(masks):
@@ -178,13 +182,15 @@ class PartialLabels(Loss):
     def target(self, true: ArrayLike | Ragged) -> Target:
         if self.reduce == "average":
             candidates, starts = self._candidates(true)
+            # mean of losses = offset and target averaged over the candidates: any structure of the
+            # base stays
             return self._means(starts, len(candidates)) @ self.loss.target(candidates)
         space, base = self._explicit
         masks = self._masks(true)
         columns = self._columns(base, masks).T
         if isinstance(space, Full):
             return columns
-        # the span is orthonormal: u = E_c[F_c L(c, A)]
+        # the span is orthonormal, Ḡ = I: the coordinates of a column are u = E_c[F_c L(c, A)]
         return np.asarray(columns @ (self.predictions.weights()[:, None] * space.matrix()))
 
     def offset(self, true: ArrayLike | Ragged) -> FloatArray:
@@ -194,6 +200,7 @@ class PartialLabels(Loss):
         return np.asarray(self._means(starts, len(candidates)) @ self.loss.offset(candidates))
 
     def _masks(self, true: ArrayLike | Ragged) -> LabelArray:
+        """Return candidates as masks, (n, m), whichever way they are given."""
         if not isinstance(true, Ragged):
             return self.true_labels.check(true, "true")
         candidates, _ = self._candidates(true)
@@ -202,7 +209,7 @@ class PartialLabels(Loss):
         return masks
 
     def _means(self, starts: IntArray, n_candidates: int) -> scipy.sparse.csr_array:
-        """(n, n_candidates) matrix that averages over the candidates of each example."""
+        """Return the (n, n_candidates) matrix that averages over the candidates of each example."""
         ends = np.append(starts, n_candidates)
         counts = np.diff(ends)
         weights = np.repeat(1.0 / np.maximum(counts, 1), counts)

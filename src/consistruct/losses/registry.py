@@ -1,4 +1,4 @@
-"""One line per loss: what spec strings, tests, docs and scorers know them by."""
+"""List the losses: what spec strings, tests, docs and scorers know them by."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from consistruct._budgets import SPECS
 from consistruct.exceptions import LossSpecError
 from consistruct.losses.abstain import Abstain
 from consistruct.losses.base import Loss, Sizes
-from consistruct.losses.block import Block, Mixed
+from consistruct.losses.classes import Block, Mixed, ZeroOne
 from consistruct.losses.costs.cost_vectors import CostVectors
 from consistruct.losses.costs.files import read_cost_csv
 from consistruct.losses.costs.label_costs import LabelCosts
@@ -30,8 +30,8 @@ from consistruct.losses.rankings.permutation_distances import (
     SpearmanFootrule,
     SpearmanRho,
 )
+from consistruct.losses.spec import check_spec, naming
 from consistruct.losses.tree import Tree
-from consistruct.losses.zero_one import ZeroOne
 from consistruct.structures import GridPath, Knapsack, TopK, Tour
 from consistruct.structures.registry import ORACLES
 
@@ -48,7 +48,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class LossEntry:
-    """A registered loss.
+    """Register a loss.
 
     Attributes
     ----------
@@ -70,13 +70,17 @@ class LossEntry:
         return type(self.examples[0])
 
 
+# costs of the intrusion detection contest KDD Cup 1999, which are not symmetric; classes are
+# normal, probe, denial of service, user to root, remote to local
 _KDD = [[0, 1, 2, 3, 4], [1, 0, 1, 2, 2], [2, 2, 0, 2, 2], [2, 2, 2, 0, 2], [2, 2, 2, 2, 0]]
+# two roots, and leaves at depths 1 and 2: at depth 2 the upper ones stand for themselves
 _FOREST = (-1, -1, 0, 0, 1, 2, 2)
 
 LOSSES: dict[str, LossEntry] = {
     "zero-one": LossEntry("zero-one:10", (ZeroOne(1), ZeroOne(2), ZeroOne(7)), ZeroOne(2**300)),
     "block": LossEntry(
         "block:3,5,2 or block:4x25",
+        # one block is a loss that is always zero; an assignment need not be in order
         (Block((4,)), Block((2, 2, 2)), Block((1, 5, 3)), Block(assignment=(2, 0, 1, 0, 2))),
         Block((2**250, 3, 2**201)),
     ),
@@ -84,6 +88,7 @@ LOSSES: dict[str, LossEntry] = {
         "mixed:4x25:0.4",
         (
             Mixed((2, 2, 2), 0.4),
+            # η = 1 is the 0-1 loss and η = 0 the block loss: the rank jumps at both ends
             Mixed((1, 4), 1.0),
             Mixed((3, 2), 0.0),
             Mixed(None, 0.1, assignment=(1, 0, 1)),
@@ -97,16 +102,19 @@ LOSSES: dict[str, LossEntry] = {
     ),
     "label-costs": LossEntry(
         "label-costs:10:2",
+        # missing the third label costs nothing: its threshold is 1, and it is never predicted
         (LabelCosts([2.0], [1.0]), LabelCosts([1.0, 4.0, 0.0], [1.0, 0.5, 2.0])),
         LabelCosts([2.0] * 300, [1.0] * 300),
     ),
     "ordinal": LossEntry(
         "ordinal:5 or ordinal:5:2",
+        # |i − j|² has rank 3 for any number of classes, roots have full rank
         (Ordinal(1), Ordinal(5), Ordinal(6, 2.0), Ordinal(4, 0.5)),
         Ordinal(2**300),
     ),
     "abstain": LossEntry(
         "abstain:5:0.3",
+        # 0.75 = (k − 1)/k: abstaining is as good as the blindest guess, and the rank is one less
         (Abstain(1, 0.2), Abstain(4, 0.3), Abstain(4, 0.75)),
         Abstain(2**300, 0.3),
     ),
@@ -114,6 +122,8 @@ LOSSES: dict[str, LossEntry] = {
         "cost:FILE.csv",
         (
             CostMatrix(_KDD, rows="pred"),
+            # one prediction; one true label; a constant; two predictions that no true label tells
+            # apart
             CostMatrix([[0, 1, 2]], rows="pred"),
             CostMatrix([[0], [1], [0]], rows="pred"),
             CostMatrix([[1, 1], [1, 1]]),
@@ -139,6 +149,7 @@ LOSSES: dict[str, LossEntry] = {
             FBeta(2, 2.0),
             FBeta(3),
             FBeta(4),
+            # with and without a column for the empty set, sizes that leave gaps, one size alone
             FBeta(3, empty=0.0),
             FBeta(3, 0.5, empty=0.5),
             FBeta(4, sizes=(1, 2)),
@@ -153,6 +164,7 @@ LOSSES: dict[str, LossEntry] = {
             PrecisionAt(1, 1),
             PrecisionAt(3, 1),
             PrecisionAt(4, 2),
+            # q = n: every order is alike and the rank is 1
             PrecisionAt(3, 3),
             PrecisionAt(3, 2, n_grades=3, empty=0.0),
         ),
@@ -165,6 +177,7 @@ LOSSES: dict[str, LossEntry] = {
             NDCG(2),
             NDCG(3, n_grades=3),
             NDCG(4, 2),
+            # only the first position counts: orders of the others tie
             NDCG(3, 1, gain="linear", discount="reciprocal", n_grades=3),
             NDCG(3, discount="linear", empty=1.0),
         ),
@@ -183,6 +196,7 @@ LOSSES: dict[str, LossEntry] = {
         "pairwise:10 or pairwise:10:3",
         (
             PairwiseDisagreement(1),
+            # two grades are scored by items, three by pairs
             PairwiseDisagreement(2, 3),
             PairwiseDisagreement(4),
             PairwiseDisagreement(3, 3),
@@ -207,6 +221,7 @@ LOSSES: dict[str, LossEntry] = {
             Kendall(1),
             Kendall(2),
             Kendall(4),
+            # true labels with ties are ranks, another label set than that of the predictions
             Kendall(3, ties="average"),
             Kendall(3, ties="exclude"),
             Kendall(1, ties="exclude"),
@@ -236,6 +251,7 @@ LOSSES: dict[str, LossEntry] = {
             PartialLabels(Hamming(3)),
             PartialLabels(Hamming(3), "average"),
             PartialLabels(NDCG(3), "average"),
+            # one prediction: the span is the constant whatever the candidates
             PartialLabels(CostMatrix([[0, 1, 2]], rows="pred"), "supremum"),
             PartialLabels(FBeta(2)),
         ),
@@ -279,13 +295,7 @@ def parse_loss(
     >>> parse_loss("mixed:2x3:0.4"), parse_loss("zero_one:4")
     (Mixed((3, 3), 0.4), ZeroOne(4))
     """
-    if not isinstance(spec, str):
-        raise TypeError(f"a loss spec must be a string, got {type(spec).__name__}")
-    if len(spec) > SPECS.characters:
-        raise LossSpecError(
-            f"a loss spec may have at most {SPECS.characters} characters, got {len(spec)}, "
-            f"{spec[:40]!r}…"
-        )
+    check_spec(spec, "loss")
     head, _, tail = spec.partition(":")
     name = loss_name(head)
     if name in ORACLES:  # path:5x5 is short for decision:path:5x5
@@ -294,8 +304,7 @@ def parse_loss(
         raise LossSpecError(
             f"{name} is a metric of the whole data set, not a loss of single examples: use "
             f"TaskLossClassifier(loss={spec!r}) or `consistruct fit`{_OF_ROWS.get(name, '')}; to "
-            "see "
-            "how hard it is, use `consistruct analyze` with a confusion matrix (--confusion)"
+            "see how hard it is, use `consistruct analyze` with a confusion matrix (--confusion)"
         )
     if name not in LOSSES:
         raise LossSpecError(unknown_loss(head, spec, [*LOSSES, *ORACLES, *METRICS]))
@@ -305,6 +314,7 @@ def parse_loss(
         if not tail:
             raise LossSpecError("the spec of cost names a CSV file; write cost:FILE.csv")
         return read_cost_csv(tail, rows=rows)
+    # counted before anything is built: each level would take a frame of the stack
     inner = tail.lower().replace("_", "-").split(":").count("partial-labels")
     if inner >= SPECS.nesting:
         raise LossSpecError(
@@ -314,12 +324,8 @@ def parse_loss(
     # a file name may hold colons; everything else is split at them
     arguments = (tail,) if name == "tree" else tuple(tail.split(":")) if tail else ()
     further: Any = {} if rows is None else {"rows": rows}  # of the base loss of partial-labels
-    try:
+    with naming(repr(spec)):
         return LOSSES[name].cls.from_spec(arguments, sizes or Sizes(), **further)
-    except LossSpecError:
-        raise
-    except (TypeError, ValueError) as error:
-        raise LossSpecError(f"{spec!r}: {error}") from None
 
 
 # --- names as people write them: other words for the same loss, and near misses ---
@@ -339,7 +345,7 @@ ALIASES = {
 
 
 def loss_name(head: str) -> str:
-    """The name before the first colon of a spec, as the registry writes it.
+    """Return the name before the first colon of a spec, as the registry writes it.
 
     >>> loss_name("Zero_One"), loss_name("accuracy")
     ('zero-one', 'zero-one')
@@ -361,7 +367,7 @@ def names_cost_file(spec: str) -> bool:
 
 
 def unknown_loss(head: str, spec: str, known: Iterable[str]) -> str:
-    """What to say where there is no such loss: the nearest names, then all of them.
+    """Return what to say where there is no such loss: the nearest names, then all of them.
 
     >>> print(unknown_loss("zero-on", "zero-on:3", ["zero-one"]))
     unknown loss 'zero-on' in the spec 'zero-on:3'; did you mean zero-one? The losses are zero-one

@@ -1,9 +1,10 @@
-"""Fields of loss specs such as ``hamming:10x26``: one clear line when a field is wrong."""
+"""Read fields of loss specs such as ``hamming:10x26``: one clear line when a field is wrong."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 from consistruct._budgets import SPECS
 from consistruct._validation import read_number
@@ -13,13 +14,37 @@ __all__ = [
     "at_most",
     "check_most",
     "check_order",
+    "check_spec",
     "count_field",
     "grades_field",
     "items_field",
+    "naming",
     "number_field",
 ]
 
 SHOWN = 24  # digits of a number that a message repeats
+
+
+def check_spec(spec: str, what: str) -> None:
+    """Refuse what is no string, or longer than any spec: it may come from a web form."""
+    if not isinstance(spec, str):
+        raise TypeError(f"a {what} spec must be a string, got {type(spec).__name__}")
+    if len(spec) > SPECS.characters:
+        raise LossSpecError(
+            f"a {what} spec may have at most {SPECS.characters} characters, got {len(spec)}, "
+            f"{spec[:40]!r}…"
+        )
+
+
+@contextmanager
+def naming(source: str) -> Iterator[None]:
+    """Put the spec or the file in front of what a constructor says about its arguments."""
+    try:
+        yield
+    except LossSpecError:
+        raise  # names its source already
+    except (TypeError, ValueError) as error:
+        raise LossSpecError(f"{source}: {error}") from None
 
 
 def at_most(name: str, arguments: tuple[str, ...], n: int, example: str) -> None:
@@ -32,7 +57,7 @@ def at_most(name: str, arguments: tuple[str, ...], n: int, example: str) -> None
 
 
 def check_order(names: Iterable[str]) -> tuple[str, ...]:
-    """Names of classes in order: text, none empty, none twice.
+    """Return names of classes in order: text, none empty, none twice.
 
     >>> check_order(["low", " mid", "high"])
     ('low', 'mid', 'high')
@@ -56,9 +81,10 @@ def count_field(
     *,
     most: int | None = None,
 ) -> int:
-    """A positive integer from the spec, or the value inferred from data, which has no limit."""
+    """Return a positive integer from the spec, or the value inferred from data, without limit."""
     if len(arguments) > position and arguments[position]:
         text = arguments[position]
+        # before int(): text of a million digits takes Python minutes, and a web form may send it
         if len(text) > SPECS.digits:
             raise LossSpecError(
                 f"{what} in the spec of {name} must be a positive integer of at most "
@@ -78,12 +104,12 @@ def count_field(
 def items_field(
     name: str, arguments: tuple[str, ...], inferred: int | None, *, most: int = SPECS.items
 ) -> int:
-    """The first field of a loss on rankings."""
+    """Return the number of items, the first field of a loss on rankings."""
     return count_field(name, arguments, 0, inferred, "number of items", most=most)
 
 
 def grades_field(name: str, arguments: tuple[str, ...], position: int, inferred: int | None) -> int:
-    """How many grades of relevance there are, 2 unless stated."""
+    """Return how many grades of relevance there are, 2 unless stated."""
     return count_field(
         name, arguments, position, inferred or 2, "number of grades", most=SPECS.grades
     )
@@ -100,7 +126,7 @@ def check_most(name: str, value: int, what: str, most: int | None) -> None:
 
 
 def number_field(name: str, arguments: tuple[str, ...], position: int, what: str) -> float:
-    """A required number."""
+    """Return a number that the spec must hold."""
     text = arguments[position] if len(arguments) > position else ""
     try:
         return read_number(text)

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from consistruct._budgets import FILES
 from consistruct._members import ArrayField, frozen_array
-from consistruct._validation import check_counts, check_weights
+from consistruct._validation import check_choice, check_counts, check_weights
 from consistruct.exceptions import LossSpecError
 from consistruct.losses.base import Sizes
 from consistruct.losses.matrix import MatrixLoss, require_listable
@@ -24,7 +24,7 @@ __all__ = ["Tree"]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Tree(MatrixLoss):
-    """Distance in a tree of labels; true labels are its leaves.
+    """Charge the distance in a tree of labels; true labels are its leaves.
 
     Formula: ``kind="path"``: Σ_v w_v [exactly one of ŷ, y lies below v], the length of the path
     between them with w_v the length of the edge above v. ``kind="level"``: Σ_t w_t [the ancestors
@@ -62,10 +62,8 @@ class Tree(MatrixLoss):
     def __post_init__(self) -> None:
         parents = np.array(check_counts(self.parents, "parents", minimum=-1), dtype=np.int64)
         self._set(parents=frozen_array(parents, np.int64))
-        if self.kind not in ("path", "level"):
-            raise ValueError(f"kind must be 'path' or 'level', got {self.kind!r}")
-        if self.predict not in ("leaves", "nodes"):
-            raise ValueError(f"predict must be 'leaves' or 'nodes', got {self.predict!r}")
+        check_choice(self.kind, "kind", ("path", "level"))
+        check_choice(self.predict, "predict", ("leaves", "nodes"))
         if self.names is not None:
             names = tuple(str(name) for name in self.names)
             if len(names) != len(parents) or len(set(names)) != len(names):
@@ -81,7 +79,7 @@ class Tree(MatrixLoss):
 
     @cached_property
     def _ancestors(self) -> NDArray[np.int32]:
-        """Ancestor at each depth (a node above that depth stands for itself), (nodes, depths)."""
+        """Return ancestors at each depth, (nodes, depths); nodes above it stand for themselves."""
         parents = self.parents
         n = len(parents)
         impossible = (parents >= n) | (parents == np.arange(n))
@@ -106,7 +104,9 @@ class Tree(MatrixLoss):
 
     @cached_property
     def _depth(self) -> IntArray:
-        """Depth of each node; roots have 0. Every node is climbed from once."""
+        """Return the depth of each node, 0 for roots."""
+        # every node is climbed from once, O(n) in all: climbing from each up to its root would take
+        # n²/2 steps on a chain of n nodes
         depth = [-1] * len(self.parents)
         parents = self.parents.tolist()
         for start in range(len(parents)):
@@ -124,7 +124,7 @@ class Tree(MatrixLoss):
 
     @cached_property
     def leaves(self) -> IntArray:
-        """Node number of each leaf, in order."""
+        """Return the node number of each leaf, in order."""
         return np.setdiff1d(np.arange(len(self.parents)), self.parents)
 
     @cached_property
@@ -149,7 +149,8 @@ class Tree(MatrixLoss):
 
     @cached_property
     def _first_level(self) -> int:
-        """Depth that the first level weight is about: 0 where there are several roots."""
+        """Return the depth that the first level weight is about."""
+        # several roots hang from a common one that is not listed: their own depth 0 tells apart
         return 0 if (self.parents < 0).sum() > 1 else 1
 
     @cached_property
@@ -170,15 +171,17 @@ class Tree(MatrixLoss):
                 depth = min(level + self._first_level, rows.shape[1] - 1)
                 total += weight * (rows[:, depth, None] != columns[None, :, depth])
             return frozen_array(total)
-        # [v is an ancestor of node]: Σ_v w_v ([v∋i] + [v∋j] − 2[v∋i][v∋j])
+        # v lies above exactly one of i and j: [v∋i] + [v∋j] − 2[v∋i][v∋j], so that one product of
+        # indicator matrices gives all distances; `_value` climbs instead
         weights = self._node_weights
         left, right = self._below(self._prediction_nodes), self._below(self.leaves)
         shared = (left * weights) @ right.T
         own = (left @ weights)[:, None] + (right @ weights)[None, :]
+        # a leaf is at distance 2w − 2w from itself, which rounding may leave at −1e-17
         return frozen_array(np.maximum(own - 2 * shared, 0.0))
 
     def _below(self, nodes: IntArray) -> FloatArray:
-        """[node lies at or below v], (nodes given, all v)."""
+        """Return [node lies at or below v], (nodes given, all v)."""
         indicator = np.zeros((len(nodes), len(self.parents)))
         np.put_along_axis(indicator, self._ancestors[nodes], 1.0, axis=1)
         return indicator
@@ -192,6 +195,7 @@ class Tree(MatrixLoss):
         a, b = first.copy(), second.copy()
         active = a != b
         while active.any():
+            # of two nodes the deeper one cannot be the common ancestor; at equal depth neither is
             deeper_a = active & (self._depth[a] >= self._depth[b])
             deeper_b = active & (self._depth[b] >= self._depth[a])
             total[deeper_a] += self._node_weights[a[deeper_a]]
@@ -201,6 +205,7 @@ class Tree(MatrixLoss):
         return total
 
     def _level_value(self, first: IntArray, second: IntArray) -> FloatArray:
+        """Return Σ_t w_t [ancestors at depth t differ] of pairs of nodes, (n,), by climbing."""
         total = np.zeros(len(first))
         for example, (i, j) in enumerate(zip(first, second, strict=True)):
             for level, weight in enumerate(self._level_weights):
@@ -209,6 +214,7 @@ class Tree(MatrixLoss):
         return total
 
     def _climb_to(self, node: int, depth: int) -> int:
+        """Return the ancestor at this depth, or the node itself if it stands above."""
         while self._depth[node] > depth:
             node = int(self.parents[node])
         return node
@@ -217,10 +223,12 @@ class Tree(MatrixLoss):
 
     @cached_property
     def lineage(self) -> IntArray:
+        """Return each prediction and its ancestors, (predictions, depths + 2), upwards."""
         rows, depth = self._ancestors[self._prediction_nodes], self._depth[self._prediction_nodes]
         # from the node itself upwards: depth, depth − 1, …, 0, then any leaf
         column = depth[:, None] - np.arange(rows.shape[1] + 1)
         found = np.take_along_axis(rows.astype(np.int64), np.maximum(column, 0), axis=1)
+        # the row behind all nodes stands for "any leaf"; one root stands for that already
         top = len(self.parents)
         if (self.parents < 0).sum() == 1:  # its one root holds all leaves already
             top = int(np.argmin(self.parents))
@@ -228,17 +236,21 @@ class Tree(MatrixLoss):
 
     @cached_property
     def _leaf_below(self) -> NDArray[np.bool_]:
-        """[leaf lies at or below node], (nodes + 1, leaves); any leaf in the last row."""
+        """Return [leaf lies at or below node], (nodes + 1, leaves); any leaf in the last row."""
         below = self._below(self.leaves).T > 0
         return np.vstack([below, np.ones((1, len(self.leaves)), dtype=bool)])
 
     @cached_property
     def least_below(self) -> FloatArray:
+        """Return the least loss of a leaf below each node, (nodes + 1, leaves)."""
+        # a node that is predicted counts as the best leaf below it, so leaves are compared with
+        # leaves
         leaves = dataclasses.replace(self, predict="leaves").matrix()
         return frozen_array(np.stack([leaves[below].min(axis=0) for below in self._leaf_below]))
 
     @cached_property
     def leaves_below(self) -> IntArray:
+        """Return how many leaves lie below each node, (nodes + 1,)."""
         return frozen_array(self._leaf_below.sum(axis=1), np.int64)
 
     def true_label_as_prediction(self, true: ArrayLike) -> LabelArray:

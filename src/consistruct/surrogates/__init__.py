@@ -8,14 +8,19 @@ from consistruct.surrogates.ab_family import (
 )
 from consistruct.surrogates.base import BaseSurrogate, EnumeratedSurrogate
 from consistruct.surrogates.decisions import PerturbedFenchelYoungSurrogate, SPOPlusSurrogate
-from consistruct.surrogates.distribution import DistributionSurrogate
+from consistruct.surrogates.distribution import (
+    DistributionSurrogate,
+    LogSurrogate,
+    SparsemaxSurrogate,
+)
 from consistruct.surrogates.linear_regret import LinearRegretSurrogate
-from consistruct.surrogates.log_loss import LogSurrogate
-from consistruct.surrogates.margins import HingeSurrogate, SoftmaxMarginSurrogate
-from consistruct.surrogates.max_min import MaxMinMarginSurrogate
+from consistruct.surrogates.margins import (
+    HingeSurrogate,
+    MaxMinMarginSurrogate,
+    SoftmaxMarginSurrogate,
+)
 from consistruct.surrogates.quadratic import QuadraticSurrogate
 from consistruct.surrogates.registry import SURROGATES, make_surrogate
-from consistruct.surrogates.sparsemax import SparsemaxSurrogate
 
 __all__ = [
     "SURROGATES",

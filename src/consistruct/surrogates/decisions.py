@@ -1,4 +1,4 @@
-"""Surrogates that call the decoder: SPO+ and the perturbed Fenchel–Young loss.
+"""Train through calls of the decoder: SPO+ and the perturbed Fenchel–Young loss.
 
 Both are written for decisions by optimization oracles, and hold for any loss with a decoder: scores
 θ stand for minus the predicted costs, u_y for the costs that came true, and y* for the best
@@ -17,29 +17,30 @@ from numpy.typing import ArrayLike
 from consistruct._validation import check_count, check_number
 from consistruct.losses.base import dense_target
 from consistruct.protocols import FloatArray
-from consistruct.surrogates.base import BaseSurrogate
+from consistruct.surrogates.base import BaseSurrogate, ValueAndGradient
 
 __all__ = ["PerturbedFenchelYoungSurrogate", "SPOPlusSurrogate"]
 
 
 class _DecodingSurrogate(BaseSurrogate):
-    """Scores of the loss's own space, and the best prediction of each true label."""
+    """Share scores of the loss's own space, and the best prediction of each true label."""
 
     def _target(self, true: ArrayLike) -> FloatArray:
-        """u_y, (n, width), in the coordinates of the scores."""
+        """Return u_y, (n, width), in the coordinates of the scores."""
         own, space = self.loss.score_space, self.score_space
         target = dense_target(self.loss.target(true))
         return target if space == own else space.coordinates(own)(target)
 
     def _best(self, target: FloatArray) -> FloatArray:
-        """F of the best prediction of each true label, (n, width)."""
+        """Return F of the best prediction of each true label, (n, width)."""
+        # −u_y scores every prediction by minus its loss: y* need not be the true label itself
         space = self.score_space
         return space.embed(space.decode(-target))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SPOPlusSurrogate(_DecodingSurrogate):
-    """Φ(θ, y) = max_c ⟨F_c, 2θ + u_y⟩ − ⟨F_y*, 2θ + u_y⟩: SPO+ ("smart predict, then optimize").
+    """Bound the regret from above: Φ(θ, y) = max_c ⟨F_c, 2θ + u_y⟩ − ⟨F_y*, 2θ + u_y⟩, or SPO+.
 
     A convex upper bound of the regret: one call of the decoder for each value. With predicted costs
     ĉ = −θ it is max_z ⟨c − 2ĉ, z⟩ + 2⟨ĉ, z*⟩ − ⟨c, z*⟩. Its minimizer is the expected cost where
@@ -62,10 +63,10 @@ class SPOPlusSurrogate(_DecodingSurrogate):
     name: ClassVar[str] = "spo-plus"
     smooth: ClassVar[bool] = False
 
-    def value_and_gradient(
-        self, theta: FloatArray, true: ArrayLike
-    ) -> tuple[FloatArray, FloatArray]:
+    def value_and_gradient(self, theta: FloatArray, true: ArrayLike) -> ValueAndGradient:
         target = self._target(true)
+        # the decoder is called at 2θ + u_y, twice the prediction less the truth: where θ = −u_y it
+        # is −u_y, the best decision itself, and Φ is 0
         pushed = 2.0 * theta + target
         space = self.score_space
         gap = space.embed(space.decode(pushed)) - self._best(target)
@@ -74,7 +75,7 @@ class SPOPlusSurrogate(_DecodingSurrogate):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PerturbedFenchelYoungSurrogate(_DecodingSurrogate):
-    """Φ(θ, y) = E max_c ⟨F_c, θ + σZ⟩ − ⟨F_y*, θ⟩ with Gaussian Z: perturbed Fenchel–Young.
+    """Imitate best decisions: Φ(θ, y) = E max_c ⟨F_c, θ + σZ⟩ − ⟨F_y*, θ⟩ with Gaussian Z.
 
     The expectation is a mean over `n_samples` draws of Z, the same ones in every call, so that
     values and gradients belong to one convex function; the decoder is called for each. It imitates
@@ -117,18 +118,20 @@ class PerturbedFenchelYoungSurrogate(_DecodingSurrogate):
 
     @cached_property
     def _noise(self) -> FloatArray:
-        """σZ, (n_samples, width)."""
+        """Return σZ, (n_samples, width)."""
+        # one fixed seed for all calls: fresh noise would make Φ another function at every step,
+        # which line searches and stopping rules take for progress or for failure
         shape = (self.n_samples, self.score_space.width)
         return self.sigma * np.random.default_rng(0).standard_normal(shape)
 
-    def value_and_gradient(
-        self, theta: FloatArray, true: ArrayLike
-    ) -> tuple[FloatArray, FloatArray]:
+    def value_and_gradient(self, theta: FloatArray, true: ArrayLike) -> ValueAndGradient:
         best, space = self._best(self._target(true)), self.score_space
         values, mean = -np.einsum("nw,nw->n", best, theta), np.zeros_like(best)
         for noise in self._noise:
             moved = theta + noise
             found = space.embed(space.decode(moved))
+            # ∂/∂θ E max = E F_argmax (Danskin): a mean of decisions, smooth in θ though each one
+            # jumps
             values += np.einsum("nw,nw->n", found, moved) / self.n_samples
             mean += found / self.n_samples
         return values, mean - best

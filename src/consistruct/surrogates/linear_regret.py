@@ -1,4 +1,4 @@
-"""A smooth surrogate whose excess risk bounds the excess task risk linearly."""
+"""Bound the excess task risk linearly in the excess risk of a smooth surrogate."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike
 
 from consistruct._validation import check_number
 from consistruct.protocols import FloatArray, LabelArray
-from consistruct.surrogates.base import EnumeratedSurrogate, ExcessForm
-from consistruct.surrogates.sparsemax import project_to_simplex
+from consistruct.surrogates.base import EnumeratedSurrogate, ExcessForm, ValueAndGradient
+from consistruct.surrogates.distribution import project_to_simplex
 
 __all__ = ["LinearRegretSurrogate"]
 
@@ -20,7 +20,7 @@ TIE_BREAK = 1e-6  # share of κ by which estimated losses of tied labels are dis
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LinearRegretSurrogate(EnumeratedSurrogate):
-    """Φ(θ, y) = Σ_c f_c L(c, y) + (κ/2)·dist²(f, simplex), f = Fθ: the loss of a mixed decision.
+    """Charge a mixed decision: Φ(θ, y) = Σ_c f_c L(c, y) + (κ/2)·dist²(f, simplex), f = Fθ.
 
     The scores are a relaxed probability distribution over predictions: the first term is its
     expected loss, the second what it pays for leaving the simplex. With π the projection of f and
@@ -65,21 +65,20 @@ class LinearRegretSurrogate(EnumeratedSurrogate):
 
     @property
     def kappa(self) -> float:
-        """κ."""
+        """Return κ: the stiffness given, else the largest loss, 1 where nothing costs."""
         return self.stiffness if self.stiffness is not None else self.loss.max_value or 1.0
 
-    def value_and_gradient(
-        self, theta: FloatArray, true: ArrayLike
-    ) -> tuple[FloatArray, FloatArray]:
+    def value_and_gradient(self, theta: FloatArray, true: ArrayLike) -> ValueAndGradient:
         losses = self._losses(true)
         scores = theta @ self._embedding.T
+        # ∇ ½dist²(f, simplex) = f − π(f): smooth, though the distance itself is not
         outside = scores - project_to_simplex(scores)
         values = np.einsum("nk,nk->n", losses, scores)
         values += 0.5 * self.kappa * np.einsum("nk,nk->n", outside, outside)
         return values, (losses + self.kappa * outside) @ self._embedding
 
     def decode(self, theta: FloatArray, decoding: str = "argmax") -> LabelArray:
-        """The highest score; "bayes" is the same, as π sits on the labels of least ℓ̂."""
+        """Return the highest score; "bayes" is the same, as π sits on the labels of least ℓ̂."""
         return super().decode(theta, "argmax" if decoding == "bayes" else decoding)
 
     def expected_target(self, theta: FloatArray) -> FloatArray:

@@ -1,4 +1,4 @@
-"""The quadratic surrogate: least squares between scores and minus the loss."""
+"""Fit scores to minus the loss by least squares: the quadratic surrogate."""
 
 from __future__ import annotations
 
@@ -12,14 +12,16 @@ from consistruct._validation import is_sparse
 from consistruct.exceptions import NotInSpanError
 from consistruct.losses.base import dense_target
 from consistruct.protocols import FloatArray, Target
-from consistruct.surrogates.base import BaseSurrogate, ExcessForm
+from consistruct.surrogates.base import BaseSurrogate, ExcessForm, ValueAndGradient
 
 __all__ = ["QuadraticSurrogate"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class QuadraticSurrogate(BaseSurrogate):
-    """Φ(θ, y) = ½ (θ + u_y)ᵀ Ḡ (θ + u_y), which is ½ E_c(⟨F_c, θ⟩ + L(c, y) − o_y)².
+    """Fit scores to minus the loss: Φ(θ, y) = ½ (θ + u_y)ᵀ Ḡ (θ + u_y).
+
+    With Ḡ = E_c[F_c F_cᵀ] this is ½ E_c(⟨F_c, θ⟩ + L(c, y) − o_y)², without a sum over labels.
 
     Its minimizer is θ = −E[u_y | x], whose decoding is the Bayes decision of any loss that the
     scores express. Choose it first: the closed form needs no iterations and no k × k matrix.
@@ -39,13 +41,18 @@ class QuadraticSurrogate(BaseSurrogate):
     >>> value, gradient = surrogate.value_and_gradient(np.zeros((1, 3)), [1])
     >>> gradient.round(3) + 0.0
     array([[ 0.   , -0.333,  0.   ]])
+
+    References
+    ----------
+    Osokin, Bach and Lacoste-Julien, *On structured prediction theory with calibrated convex
+    surrogate losses*, 2017.
     """
 
     name: ClassVar[str] = "quadratic"
     excess: ClassVar[ExcessForm | None] = "square"
 
     def target(self, true: ArrayLike) -> Target:
-        """u_y in the coordinates of `score_space`, (n, width): array, or CSR where the loss is."""
+        """Return u_y in coordinates of `score_space`, (n, width): array, or CSR as in the loss."""
         own, space = self.loss.score_space, self.score_space
         target = self.loss.target(true)
         if space == own:
@@ -53,22 +60,22 @@ class QuadraticSurrogate(BaseSurrogate):
         try:
             return space.coordinates(own)(dense_target(target))
         except NotInSpanError:
-            # Ḡ⁺ E_c[F_c L(c,y)]; the offset matters only where the constant is not in the span
+            # the scores cannot express the loss: its projection Ḡ⁺E_c[F_c L(c, y)] is what least
+            # squares finds. The offset drops out where the scores hold the constant
             moments = space.cross_gram(own)(dense_target(target))
             if not space.contains_constant:
                 moments += self.loss.offset(true)[:, None] * space.mean_embedding()
             return space.gram().solve(moments)
 
-    def value_and_gradient(
-        self, theta: FloatArray, true: ArrayLike
-    ) -> tuple[FloatArray, FloatArray]:
+    def value_and_gradient(self, theta: FloatArray, true: ArrayLike) -> ValueAndGradient:
         residual = self.residual(theta, self.target(true))
+        # one product with Ḡ serves both: Φ = ½ rᵀ(Ḡr), and ∂Φ/∂θ = Ḡr
         gradient = self.score_space.gram().apply(residual)
         return 0.5 * np.einsum("nw,nw->n", residual, gradient), gradient
 
     @staticmethod
     def residual(theta: FloatArray, target: Target) -> FloatArray:
-        """θ + u_y, (n, width); a sparse target is added entry by entry."""
+        """Return θ + u_y, (n, width); a sparse target is added entry by entry."""
         if is_sparse(target):
             total = np.array(theta, dtype=np.float64)
             rows = np.repeat(np.arange(target.shape[0]), np.diff(target.indptr))

@@ -1,4 +1,4 @@
-"""One line per surrogate: what it is called, and what can be done with it.
+"""List the surrogates: what each is called, and what can be done with it.
 
 The command line, the explorer, `calibration`, `learning`, the tests and the docs read this table.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from consistruct._validation import check_choice
 from consistruct.exceptions import CapabilityError
 from consistruct.losses.base import Loss
 from consistruct.structures import Structure
@@ -15,8 +16,8 @@ from consistruct.surrogates.ab_family import (
     LogisticSurrogate,
     SquareSurrogate,
 )
-from consistruct.surrogates.base import BaseSurrogate
-from consistruct.surrogates.chain.members import (
+from consistruct.surrogates.base import DECODINGS, BaseSurrogate
+from consistruct.surrogates.chains import (
     ChainHinge,
     ChainLogLoss,
     ChainQuadratic,
@@ -24,12 +25,14 @@ from consistruct.surrogates.chain.members import (
     ChainSurrogate,
 )
 from consistruct.surrogates.decisions import PerturbedFenchelYoungSurrogate, SPOPlusSurrogate
+from consistruct.surrogates.distribution import LogSurrogate, SparsemaxSurrogate
 from consistruct.surrogates.linear_regret import LinearRegretSurrogate
-from consistruct.surrogates.log_loss import LogSurrogate
-from consistruct.surrogates.margins import HingeSurrogate, SoftmaxMarginSurrogate
-from consistruct.surrogates.max_min import MaxMinMarginSurrogate
+from consistruct.surrogates.margins import (
+    HingeSurrogate,
+    MaxMinMarginSurrogate,
+    SoftmaxMarginSurrogate,
+)
 from consistruct.surrogates.quadratic import QuadraticSurrogate
-from consistruct.surrogates.sparsemax import SparsemaxSurrogate
 
 __all__ = [
     "SURROGATES",
@@ -46,7 +49,7 @@ SurrogateLike = str | type[BaseSurrogate] | BaseSurrogate
 
 @dataclass(frozen=True)
 class SurrogateEntry:
-    """What there is of one surrogate; a reason stands where there is nothing.
+    """Register a surrogate; a reason stands where something cannot be done with it.
 
     Attributes
     ----------
@@ -56,24 +59,19 @@ class SurrogateEntry:
         For menus and tables.
     chain : type or None
         The same surrogate on chains of any length.
-    not_trainable, not_analysable, not_on_chains : str
+    not_analysable, not_on_chains : str
         Why not; empty where it is.
     """
 
     cls: type[BaseSurrogate]
     title: str
     chain: type[ChainSurrogate] | None = None
-    not_trainable: str = ""
     not_analysable: str = ""
     not_on_chains: str = ""
 
     @property
     def name(self) -> str:
         return self.cls.name
-
-    @property
-    def trainable(self) -> bool:
-        return not self.not_trainable
 
     @property
     def analysable(self) -> bool:
@@ -84,6 +82,7 @@ class SurrogateEntry:
         return self.chain is not None
 
 
+# reasons, as the end of a sentence: "surrogate 'x' does not work on chains: …"
 _SUM = "it sums a function of each label's own score, and a chain has no such sum over sequences"
 _PROJECTION = "the projection on distributions over sequences is not a dynamic program"
 _GAME = "the game over distributions of sequences is not a dynamic program"
@@ -131,7 +130,7 @@ def _known(name: str, among: dict[str, SurrogateEntry]) -> str:
 
 
 def surrogate_class(surrogate: SurrogateLike) -> type[BaseSurrogate]:
-    """The class behind a name (hyphens and underscores alike), a class or an object.
+    """Return the class behind a name (hyphens and underscores alike), a class or an object.
 
     >>> surrogate_class("max_min_margin").name
     'max-min-margin'
@@ -148,10 +147,9 @@ def surrogate_class(surrogate: SurrogateLike) -> type[BaseSurrogate]:
 
 
 def analyzed_class(surrogate: SurrogateLike, decoding: str) -> type[BaseSurrogate]:
-    """The surrogate's class; one clear line if it or the decoding cannot be analyzed."""
+    """Return the surrogate's class; one clear line if it or the decoding cannot be analyzed."""
     cls = surrogate_class(surrogate)
-    if decoding not in ("argmax", "bayes"):
-        raise ValueError(f"decoding must be 'argmax' or 'bayes', got {decoding!r}")
+    check_choice(decoding, "decoding", DECODINGS)
     if decoding == "bayes" and cls.excess != "distribution":
         raise ValueError(
             f"decoding must be 'argmax' for the surrogate {cls.name!r}, got 'bayes'; only 'log' "
@@ -159,6 +157,7 @@ def analyzed_class(surrogate: SurrogateLike, decoding: str) -> type[BaseSurrogat
         )
     if cls.excess is None:
         known = SURROGATES.get(cls.name)
+        # a class of one's own may have the name of a registered one, but not its reasons
         why = known.not_analysable if known is not None and known.cls is cls else ""
         raise CapabilityError(
             cls.name,
@@ -193,7 +192,7 @@ def make_surrogate(
 
 
 def chain_surrogate(name: str | type[ChainSurrogate]) -> ChainSurrogate:
-    """The surrogate of that name on chains, hyphens and underscores alike.
+    """Return the surrogate of that name on chains, hyphens and underscores alike.
 
     >>> chain_surrogate("softmax_margin")
     ChainSoftmaxMargin()

@@ -1,4 +1,4 @@
-"""Label sets: exact size, index and unindex, bounded enumeration, measure, input checks."""
+"""Check label sets: exact size, index and unindex, bounded enumeration, measure, input."""
 
 from __future__ import annotations
 
@@ -9,124 +9,128 @@ import numpy as np
 
 from consistruct.exceptions import TooManyLabelsError
 from consistruct.protocols import LabelSet
-from consistruct.testing.contracts import (
-    ensure,
-    ensure_close,
-    ensure_raises,
-    ensure_same_shape,
-    read_only,
-    reports_errors,
-)
+from consistruct.testing.contracts import Contracts, read_only, reports_errors
 from consistruct.testing.members import check_member
 
 __all__ = ["check_label_set"]
 
+# draws that are counted against the measure: a share of 1 % is then known to 0.4 % (six deviations)
 N_DRAWS = 20_000
 
 
 @reports_errors
 def check_label_set(labels: LabelSet, *, random_state: int = 0) -> None:
-    """Check a finite label set over all its labels, or an infinite one (size None) by samples."""
+    """Check a finite label set over all its labels, or an infinite one (size None) by samples.
+
+    Parameters
+    ----------
+    labels : LabelSet
+        A few hundred labels at most; all of them are listed.
+    random_state : int
+        Seed of the samples.
+
+    Examples
+    --------
+    >>> from consistruct.structures import Product
+    >>> from consistruct.testing.labels import check_label_set
+    >>> check_label_set(Product(3, 2))
+    """
+    contracts = Contracts(labels)
     check_member(labels)
     rng = np.random.default_rng(random_state)
     drawn = labels.sample(5, rng)
-    ensure_same_shape(drawn, (5, *labels.shape), labels, "sample(n) has shape (n, *shape)")
-    ensure(np.array_equal(labels.check(drawn), drawn), labels, "samples are valid labels")
-    ensure(isinstance(labels.measure, str) and bool(labels.measure), labels, "measure is a name")
+    contracts.shape(drawn, (5, *labels.shape), "sample(n) has shape (n, *shape)")
+    contracts.ensure(np.array_equal(labels.check(drawn), drawn), "samples are valid labels")
+    contracts.ensure(isinstance(labels.measure, str) and bool(labels.measure), "measure is a name")
     _check_input(labels, drawn)
     if labels.size is None:
+        # an infinite set has no list: an error in place of a loop that never ends
         for name, action in (
             ("enumerate", labels.enumerate),
             ("weights", labels.weights),
             ("index", lambda: labels.index(drawn)),
         ):
-            ensure_raises(
-                TooManyLabelsError,
-                action,
-                labels,
-                f"{name} of an infinite set raises TooManyLabelsError",
+            contracts.raises(
+                TooManyLabelsError, action, f"{name} of an infinite set raises TooManyLabelsError"
             )
         return
     _check_finite(labels, labels.size, rng)
 
 
 def _check_input(labels: LabelSet, drawn: Any) -> None:
+    """Check that valid batches of any size pass unchanged, and that others are refused."""
+    contracts = Contracts(labels)
     frozen = read_only(drawn)
     labels.check(frozen)
-    ensure(np.array_equal(frozen, drawn), labels, "check leaves its input alone")
+    contracts.ensure(np.array_equal(frozen, drawn), "check leaves its input alone")
+    # splits of data leave batches of 0 and 1 rows, where shapes are lost most easily
     empty = labels.check(drawn[:0])
-    ensure_same_shape(empty, (0, *labels.shape), labels, "a batch of 0 labels is accepted")
-    ensure_same_shape(
-        labels.check(drawn[:1]), (1, *labels.shape), labels, "a batch of 1 label is accepted"
+    contracts.shape(empty, (0, *labels.shape), "a batch of 0 labels is accepted")
+    contracts.shape(labels.check(drawn[:1]), (1, *labels.shape), "a batch of 1 label is accepted")
+    contracts.raises(
+        ValueError, lambda: labels.check(drawn[None]), "labels of a wrong shape raise ValueError"
     )
-    ensure_raises(
-        ValueError,
-        lambda: labels.check(drawn[None]),
-        labels,
-        "labels of a wrong shape raise ValueError",
-    )
-    ensure_raises(
-        TypeError,
-        lambda: labels.check(drawn.astype(str)),
-        labels,
-        "strings as labels raise TypeError",
+    contracts.raises(
+        TypeError, lambda: labels.check(drawn.astype(str)), "strings as labels raise TypeError"
     )
     if getattr(labels, "signed", False):  # costs of either sign, but finite ones
         outside = np.full_like(drawn, np.nan)
     else:
+        # −1 − label is negative for every valid label, and of the right dtype and shape
         outside = -1 - drawn
-    ensure_raises(
-        ValueError, lambda: labels.check(outside), labels, "labels out of range raise ValueError"
+    contracts.raises(
+        ValueError, lambda: labels.check(outside), "labels out of range raise ValueError"
     )
 
 
 def _check_finite(labels: LabelSet, size: int, rng: np.random.Generator) -> None:
-    ensure(type(size) is int and size >= 1, labels, "size is a positive Python int")
+    """Check size, order, measure and samples of a set that can be listed.
+
+    ``index`` and ``unindex`` are inverse to each other and follow the order of ``enumerate``, in
+    which ties are broken: decisions depend on it.
+    """
+    contracts = Contracts(labels)
+    contracts.ensure(type(size) is int and size >= 1, "size is a positive Python int")
     every = labels.enumerate(limit=size)
-    ensure_same_shape(every, (size, *labels.shape), labels, "enumerate gives (size, *shape)")
-    ensure(len(np.unique(every, axis=0)) == size, labels, "enumerated labels are distinct")
-    ensure(
-        np.array_equal(labels.index(every), np.arange(size)), labels, "enumerate is in index order"
+    contracts.shape(every, (size, *labels.shape), "enumerate gives (size, *shape)")
+    contracts.ensure(len(np.unique(every, axis=0)) == size, "enumerated labels are distinct")
+    contracts.ensure(
+        np.array_equal(labels.index(every), np.arange(size)), "enumerate is in index order"
     )
-    ensure(np.array_equal(labels.unindex(np.arange(size)), every), labels, "unindex inverts index")
+    contracts.ensure(
+        np.array_equal(labels.unindex(np.arange(size)), every), "unindex inverts index"
+    )
+    # labels of other libraries come in any integer type; a difference of uint64 would wrap around
     for dtype in (np.int16, np.int32, np.uint64):
         small = read_only(every, dtype)
-        ensure(
-            np.array_equal(labels.index(small), np.arange(size)),
-            labels,
-            f"{dtype.__name__} is accepted",
+        contracts.ensure(
+            np.array_equal(labels.index(small), np.arange(size)), f"{dtype.__name__} is accepted"
         )
     for name, action in (
         ("enumerate", lambda: labels.enumerate(limit=size - 1)),
         ("weights", lambda: labels.weights(limit=size - 1)),
     ):
-        ensure_raises(TooManyLabelsError, action, labels, f"{name} raises above its limit")
+        contracts.raises(TooManyLabelsError, action, f"{name} raises above its limit")
     for outside in (size, -1):
-        ensure_raises(
-            ValueError,
-            partial(labels.unindex, [outside]),
-            labels,
-            "a wrong index raises ValueError",
+        contracts.raises(
+            ValueError, partial(labels.unindex, [outside]), "a wrong index raises ValueError"
         )
-    ensure_raises(
-        ValueError,
-        lambda: labels.check(every + size),
-        labels,
-        "labels out of range raise ValueError",
+    contracts.raises(
+        ValueError, lambda: labels.check(every + size), "labels out of range raise ValueError"
     )
-    ensure_raises(
-        TypeError, lambda: labels.check(every + 0.5), labels, "fractions as labels raise TypeError"
+    contracts.raises(
+        TypeError, lambda: labels.check(every + 0.5), "fractions as labels raise TypeError"
     )
+    # a label of weight 0 would make Ḡ singular on scores that decisions depend on
     weights = labels.weights(limit=size)
-    ensure_same_shape(weights, (size,), labels, "weights has one entry per label")
-    ensure(bool((weights > 0).all()), labels, "the reference measure is positive everywhere")
-    ensure_close(weights.sum(), 1.0, labels, "the reference measure sums to one")
+    contracts.shape(weights, (size,), "weights has one entry per label")
+    contracts.ensure((weights > 0).all(), "the reference measure is positive everywhere")
+    contracts.close(weights.sum(), 1.0, "the reference measure sums to one")
     if labels.measure == "uniform":
-        ensure_close(
-            weights, np.full(size, 1 / size), labels, "the measure named uniform is uniform"
-        )
+        contracts.close(weights, np.full(size, 1 / size), "the measure named uniform is uniform")
     seen = np.bincount(labels.index(labels.sample(N_DRAWS, rng)).astype(np.int64), minlength=size)
-    # six standard deviations of a binomial share; the seed is fixed
+    # six standard deviations of a binomial share, and six counts for labels that are hardly drawn;
+    # the seed is fixed, so that a right set passes every time
     allowed = 6 * np.sqrt(weights / N_DRAWS) + 6 / N_DRAWS
     gap = np.abs(seen / N_DRAWS - weights) / allowed
-    ensure(bool(gap.max() <= 1), labels, "sample draws from the reference measure")
+    contracts.ensure(gap.max() <= 1, "sample draws from the reference measure")

@@ -1,4 +1,4 @@
-"""Models of the expected target: the rules that every one keeps, on data of any kind."""
+"""Check models of the expected target: the rules that every one keeps, on data of any kind."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ from consistruct.learning.encoding.kinds import Examples, take_codes
 from consistruct.learning.models.base import OutOfFold, TargetModel
 from consistruct.learning.statistics import ClassProbabilities, Statistic
 from consistruct.structures import Ragged
-from consistruct.testing.contracts import ensure, ensure_close, ensure_raises, reports_errors
+from consistruct.testing.contracts import Contracts, reports_errors
 from consistruct.testing.examples import flat, frozen, other_code, take_rows
 
 __all__ = ["check_target_model"]
 
-N_TRIED = 5  # rows whose own label is changed, rows that are predicted alone
+# rows whose own label is changed (a fit each), rows that are predicted alone
+N_TRIED = 5
 
 
 @reports_errors
@@ -90,7 +91,7 @@ def check_target_model(
 
 
 class _ModelChecks:
-    """One fitted model and the questions put to it."""
+    """Hold one fitted model and the rules that it is checked against."""
 
     def __init__(
         self,
@@ -101,6 +102,8 @@ class _ModelChecks:
         seed: int,
     ) -> None:
         self.model = model
+        contracts = Contracts(model)
+        self.ensure, self.raises = contracts.ensure, contracts.raises
         self.examples = examples
         self.statistic = examples.kind.statistic() if statistic is None else statistic
         self.tolerance = tolerance
@@ -109,19 +112,20 @@ class _ModelChecks:
 
     # --- helpers ---
 
-    def ensure(self, condition: bool, contract: str, found: str = "") -> None:
-        ensure(bool(condition), self.model, contract, found)
-
     def close(self, actual: Any, expected: Any, contract: str) -> None:
-        ensure_close(flat(actual), flat(expected), self.model, contract, tolerance=self.tolerance)
+        """Compare all numbers of two estimates, whatever kind they are."""
+        Contracts(self.model).close(
+            flat(actual), flat(expected), contract, tolerance=self.tolerance
+        )
 
-    def fit(
-        self, examples: Examples | None = None, model: TargetModel | None = None, **changes: Any
-    ) -> TargetModel:
-        """A clone, fitted with the same seed each time."""
-        examples = self.examples if examples is None else examples
-        unfitted = clone(self.model if model is None else model).set_params(**changes)
-        return unfitted.fit(
+    def fit(self, examples: Examples | None = None, **changes: Any) -> TargetModel:
+        """Fit a clone, with the same seed each time."""
+        model = clone(self.model).set_params(**changes)
+        return self.refit(model, self.examples if examples is None else examples)
+
+    def refit(self, model: TargetModel, examples: Examples) -> TargetModel:
+        """Fit this very model, with the seed of all fits."""
+        return model.fit(
             examples.inputs,
             examples.codes,
             self.statistic,
@@ -131,12 +135,15 @@ class _ModelChecks:
         )
 
     def inputs(self, rows: Any) -> Any:
+        """Return the inputs of some examples, by number."""
         return self.examples.kind.take(self.examples.inputs, np.asarray(rows))
 
     # --- the rules ---
 
     def parameters(self) -> None:
+        """Check scikit-learn's conventions: `__init__` only stores, `expected` needs `fit`."""
         parameters = self.model.get_params(deep=False)
+        # grid searches clone: what `__init__` changes or checks would happen twice
         twin = clone(self.model)
         self.ensure(type(twin) is type(self.model), "a clone has the same class")
         for name, value in parameters.items():
@@ -149,26 +156,21 @@ class _ModelChecks:
             self.examples.kind.name in self.model.kinds,
             f"kinds lists the examples that it takes, here {self.examples.kind.name!r}",
         )
-        ensure_raises(
+        self.raises(
             NotFittedError,
             lambda: clone(self.model).expected(self.examples.inputs),
-            self.model,
             "expected before fit raises NotFittedError",
         )
 
     def fitting(self) -> None:
+        """Check what `fit` returns and sets, and that it changes neither data, settings nor NumPy's
+        global generator.
+        """
         unfitted = clone(self.model)
         before = repr(unfitted.get_params())
+        # a model that draws from the global generator gives another fit in another process
         state = repr(np.random.get_state())  # noqa: NPY002 - the one that must not be used
-        examples = frozen(self.examples)
-        fitted = unfitted.fit(
-            examples.inputs,
-            examples.codes,
-            self.statistic,
-            sample_weight=examples.weight,
-            groups=examples.groups,
-            rng=np.random.default_rng(self.seed),
-        )
+        fitted = self.refit(unfitted, frozen(self.examples))
         self.ensure(fitted is unfitted, "fit returns the model itself")
         self.ensure(repr(fitted.get_params()) == before, "fit leaves the parameters as they are")
         self.ensure(
@@ -185,16 +187,17 @@ class _ModelChecks:
         self.fitted = fitted
 
     def ranking_only(self) -> None:
-        ensure_raises(
+        """Check a model without estimates: it says so, and decides by itself."""
+        self.raises(
             CapabilityError,
             lambda: self.fitted.expected(self.examples.inputs),
-            self.model,
             "a model that only ranks states it",
         )
         self.ensure(self.fitted.decides, "a model that only ranks decides by itself")
         self.check_decisions(self.fitted.decisions(self.examples.inputs))
 
     def check_decisions(self, decisions: Any) -> None:
+        """Check that there is one valid prediction per example."""
         predictions = self.statistic.loss.predictions
         self.ensure(len(decisions) == len(self.examples), "one decision per example")
         if isinstance(decisions, Ragged):
@@ -205,9 +208,11 @@ class _ModelChecks:
             self.ensure(False, "decisions are predictions of the loss", str(error))
 
     def estimates(self) -> None:
+        """Check shapes, the projection onto the hull of targets, and the decisions that follow."""
         expected = self.expected = self.fitted.expected(self.examples.inputs)
         statistic = self.fitted.statistic_
         self.check_form(expected, len(self.examples), "expected gives one row per example")
+        # E[u_y] lies in the convex hull of targets; a projection leaves what is inside in place
         projected = statistic.project(expected)
         self.check_form(projected, len(self.examples), "project keeps shapes")
         self.close(statistic.project(projected), projected, "project leaves the hull in place")
@@ -223,6 +228,7 @@ class _ModelChecks:
         )
 
     def check_form(self, expected: Any, n: int, contract: str) -> None:
+        """Check that estimates are finite float64, one row of the statistic's width per example."""
         if not isinstance(expected, Ragged):
             width = self.fitted.statistic_.width
             shape = getattr(expected, "shape", None)
@@ -233,12 +239,14 @@ class _ModelChecks:
         self.ensure(bool(np.isfinite(numbers).all()), "estimates are finite")
 
     def rows_are_independent(self) -> None:
+        """Check that a row has the same estimate alone, in a batch, and in any order."""
         order = self.rng.permutation(len(self.examples))
         self.close(
             self.fitted.expected(self.inputs(order)),
             take_rows(self.expected, order),
             "the estimate of a row does not depend on the order of rows",
         )
+        # statistics of the batch (its mean, its scale) are the usual way to break this
         for row in order[:N_TRIED]:
             self.close(
                 self.fitted.expected(self.inputs([row])),
@@ -247,6 +255,7 @@ class _ModelChecks:
             )
 
     def seeds_and_copies(self) -> None:
+        """Check that one seed gives one fit, and that pickles and copies keep it."""
         again = self.fit().expected(self.examples.inputs)
         self.ensure(
             np.array_equal(flat(again), flat(self.expected)), "the same seed gives the same fit"
@@ -261,25 +270,21 @@ class _ModelChecks:
             )
 
     def forgetting(self) -> None:
-        """A second fit knows nothing of the first."""
+        """Check that a second fit knows nothing of the first."""
         model = self.fit()
+        # half of the rows: whatever is left over from the first fit has the wrong length
         half = self.examples.take(np.arange(0, len(self.examples), 2))
         fresh = self.fit(half)
-        model.fit(
-            half.inputs,
-            half.codes,
-            self.statistic,
-            sample_weight=half.weight,
-            groups=half.groups,
-            rng=np.random.default_rng(self.seed),
-        )
+        self.refit(model, half)
         self.ensure(
             np.array_equal(flat(model.expected(half.inputs)), flat(fresh.expected(half.inputs))),
             "fit forgets what an earlier fit learned",
         )
 
     def weights(self) -> None:
+        """Check that a row of weight w counts like w copies of it."""
         n = len(self.examples)
+        # different weights, none of them 0: a model that ignores weights would pass with equal ones
         times = self.rng.integers(1, 4, n)
         weighted = replace(self.examples, weight=times.astype(np.float64))
         repeated = self.examples.take(np.repeat(np.arange(n), times))
@@ -293,6 +298,7 @@ class _ModelChecks:
     # --- rows left out ---
 
     def out_of_fold(self, exact: bool) -> None:
+        """Check which rows have out-of-fold estimates, without influence of their own labels."""
         try:
             left = self.fitted.out_of_fold()
         except CapabilityError:
@@ -311,13 +317,15 @@ class _ModelChecks:
             self._really_out_of_fold(left)
 
     def _really_out_of_fold(self, left: OutOfFold) -> None:
-        """Another label of a row must not reach its own estimate, and must reach others'."""
+        """Check that another label of a row leaves its own estimate alone, and moves others'."""
         codes = self.examples.codes
         reached = False
         for row in self.rng.permutation(left.rows)[:N_TRIED]:
             other = other_code(codes, int(row))
             if other is None:
                 continue
+            # the label of another example, so that it is valid; fitted again with the same seed and
+            # folds
             order = np.arange(len(self.examples))
             order[row] = other
             changed = self.fit(replace(self.examples, codes=take_codes(codes, order)))
@@ -330,12 +338,13 @@ class _ModelChecks:
                 "a row's own label does not reach its out-of-fold estimate",
             )
             reached |= not np.array_equal(flat(found.expected), flat(left.expected))
+        # without this a model that never looks at labels would pass
         self.ensure(reached, "labels of other rows do reach a out-of-fold estimate")
 
     # --- settings ---
 
     def results(self, fitted: TargetModel) -> tuple[Any, ...]:
-        """All that an estimator takes from a model: estimates, left out ones too, decisions."""
+        """Return all that an estimator takes from a model: estimates and decisions."""
         inputs = self.examples.inputs
         expected = flat(fitted.expected(inputs)) if fitted.estimates else np.zeros(0)
         try:
@@ -345,7 +354,9 @@ class _ModelChecks:
         return expected, left, flat(fitted.decisions(inputs)), fitted.decides
 
     def settings(self, settings: Mapping[str, Any], same: tuple[str, ...]) -> None:
+        """Check that each parameter changes the results or is refused: none may be ignored."""
         parameters = self.model.get_params(deep=False)
+        # a parameter that nobody tries may be ignored without anyone noticing
         missing = sorted(set(parameters) - set(settings) - set(same))
         self.ensure(not missing, "every parameter is tried", f"settings lack {missing}")
         for name, value in settings.items():

@@ -27,7 +27,7 @@ class ChainCRF(nn.Module):
     """A linear chain over the scores of a network: ``crf(unary, tags, mask)`` is the loss.
 
     Scores of a sequence are Σ_t unary_t(y_t) + Σ_t edges(y_t, y_{t+1}) + start(y_1) + end(y_T). The
-    surrogates are those of `consistruct.surrogates.chain`, for the Hamming loss counted in wrong
+    surrogates are those of `consistruct.surrogates.chains`, for the Hamming loss counted in wrong
     parts.
 
     Parameters

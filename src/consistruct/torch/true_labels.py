@@ -18,11 +18,10 @@ from torch import Tensor, nn
 from consistruct.exceptions import CapabilityError, ConsistructError
 from consistruct.losses.algebra import Combination
 from consistruct.losses.base import Loss, dense_target
-from consistruct.losses.block import Block, Mixed
+from consistruct.losses.classes import Block, Mixed, ZeroOne
 from consistruct.losses.costs.label_costs import LabelCosts
 from consistruct.losses.fbeta import FBeta
 from consistruct.losses.partial_labels import PartialLabels
-from consistruct.losses.zero_one import ZeroOne
 from consistruct.structures import Full
 from consistruct.structures.base import ENUMERATION_LIMIT
 from consistruct.torch.constants import Constants, can_check, ensure

@@ -23,7 +23,7 @@ from consistruct.learning.models.chain.training_set import TrainingSet
 from consistruct.learning.models.solvers.lbfgs import LBFGS
 from consistruct.structures import Ragged
 from consistruct.surrogates import SURROGATES
-from consistruct.surrogates.chain import ChainLogLoss, ChainQuadratic
+from consistruct.surrogates.chains import ChainLogLoss, ChainQuadratic
 from consistruct.surrogates.registry import chain_surrogate
 
 S, D = 3, 5

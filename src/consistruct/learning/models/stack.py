@@ -408,7 +408,7 @@ class Stack(TargetModel):
         loss = self.statistic_.loss
         for trial, share, value, expected in zip(used, weights, alone, estimates, strict=True):
             trial.weight, trial.criterion = float(share), float(value)
-            if loss.decodes_fast:
+            if loss.solver is None:  # else each row would be an optimization problem of its own
                 losses = loss(self.statistic_.decode(expected), codes)
                 trial.task_loss = float(np.average(losses, weights=weight))
         self._out_of_fold = OutOfFold(rows, self._averaged(weights, estimates))

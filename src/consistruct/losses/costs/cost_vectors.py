@@ -22,9 +22,12 @@ __all__ = ["CostVectors"]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CostVectors(Loss):
-    """Each example brings its own cost of every prediction.
+    """Charge what each example itself states: its own cost of every prediction.
 
     Formula: L(ŷ, c) = c[ŷ]. Scores: one per class, rank k. Decoder: argmax, O(k).
+
+    The target is the vector itself, u_c = c, so that learning it is regression of k costs. Choose
+    it where the price of an error differs between rows: the amount of a loan, the value of a case.
 
     Parameters
     ----------
@@ -69,7 +72,7 @@ class CostVectors(Loss):
         return self.true_labels.check(true, "true")
 
     def fit_sizes(self, true: LabelArray) -> Self:
-        """With the largest cost of the training set, if it is larger than was stated."""
+        """Return the loss with the largest cost of the training set, if above what was stated."""
         costs = self.true_labels.check(true, "y")
         return dataclasses.replace(self, max_cost=max(self.max_cost, float(costs.max())))
 

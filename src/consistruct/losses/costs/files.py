@@ -13,6 +13,7 @@ from consistruct._budgets import FILES, unreadable_table
 from consistruct._validation import read_number
 from consistruct.exceptions import LossSpecError
 from consistruct.losses.matrix import CostMatrix, corner, orient
+from consistruct.losses.spec import naming
 from consistruct.losses.tree import Tree
 
 __all__ = ["parse_cost_csv", "read_cost_csv", "read_tree_csv"]
@@ -47,25 +48,25 @@ def parse_cost_csv(
            [10.,  0.]])
     """
     lines, table = _table(source, text)
-    if all(_is_number(cell) for cell in table[0]):
-        costs = _numbers(source, table, lines)
-        names = [str(position) for position in range(max(costs.shape))]
-        matrix, _, _ = _oriented(
-            source, costs, names[: costs.shape[0]], names[: costs.shape[1]], None, None, rows
+    # a first line of numbers alone is data; a corner cell or one name makes it a header
+    named = not all(_is_number(cell) for cell in table[0])
+    costs = _numbers(source, [line[named:] for line in table[named:]], lines[named:])
+    row_axis, column_axis = corner(table[0][0].strip()) if named else (None, None)
+    if named:
+        row_names = [line[0].strip() for line in table[1:]]
+        column_names = [name.strip() for name in table[0][1:]]
+    else:  # both axes are numbered, so that a square matrix has the same names on both
+        row_names, column_names = ([str(n) for n in range(size)] for size in costs.shape)
+    with naming(source):
+        matrix, *names = orient(
+            costs,
+            row_names,
+            column_names,
+            row_axis=row_axis,
+            column_axis=column_axis,
+            rows=rows,
         )
-        return CostMatrix(matrix, rows="pred")
-    row_axis, column_axis = corner(table[0][0].strip())
-    costs = _numbers(source, [line[1:] for line in table[1:]], lines[1:])
-    matrix, pred_names, true_names = _oriented(
-        source,
-        costs,
-        [line[0].strip() for line in table[1:]],
-        [name.strip() for name in table[0][1:]],
-        row_axis,
-        column_axis,
-        rows,
-    )
-    return CostMatrix(matrix, pred_names, true_names, rows="pred")
+    return CostMatrix(matrix, *(names if named else ()), rows="pred")
 
 
 def read_tree_csv(path: str | Path, *, predict: Literal["leaves", "nodes"] = "leaves") -> Tree:
@@ -109,17 +110,17 @@ def read_tree_csv(path: str | Path, *, predict: Literal["leaves", "nodes"] = "le
     weights = None
     if len(header) == 3:
         weights = _numbers(path, [line[2:] for line in table[1:]], lines[1:])[:, 0]
-    try:
+    with naming(str(path)):
         return Tree(parents, weights, predict=predict, names=tuple(names))
-    except ValueError as error:
-        raise LossSpecError(f"{path}: {error}") from None
 
 
 def _text(path: str | Path) -> str:
+    """Return the text of a file that may be read as a table."""
     fault = unreadable_table(path)
     if fault is not None:
         raise LossSpecError(f"{path} could not be read as a CSV file: {fault}")
     try:
+        # utf-8-sig: spreadsheets write a byte order mark, which would become part of the first name
         with Path(path).open(newline="", encoding="utf-8-sig") as file:
             return file.read()
     except FileNotFoundError:
@@ -129,7 +130,7 @@ def _text(path: str | Path) -> str:
 
 
 def _table(path: str | Path, text: str) -> tuple[list[int], list[list[str]]]:
-    """Numbers (as an editor counts) and cells of the lines that are not blank."""
+    """Return numbers (as an editor counts) and cells of the lines that are not blank."""
     lines: list[int] = []
     table: list[list[str]] = []
     try:
@@ -160,6 +161,7 @@ def _is_number(cell: str) -> bool:
 
 
 def _numbers(path: str | Path, cells: list[list[str]], lines: list[int]) -> np.ndarray:
+    """Return cells as numbers, (rows, columns); the first that is none is named by its line."""
     for line_number, line in zip(lines, cells, strict=True):
         for column, cell in enumerate(line, start=1):
             if not _is_number(cell):
@@ -167,25 +169,3 @@ def _numbers(path: str | Path, cells: list[list[str]], lines: list[int]) -> np.n
                     f"{path}, line {line_number}, cost {column}: {cell!r} is not a number"
                 )
     return np.array([[float(cell) for cell in line] for line in cells], dtype=np.float64)
-
-
-def _oriented(
-    path: str | Path,
-    costs: np.ndarray,
-    row_names: list[str],
-    column_names: list[str],
-    row_axis: object,
-    column_axis: object,
-    rows: Literal["pred", "true"] | None,
-) -> tuple[np.ndarray, tuple[str, ...], tuple[str, ...]]:
-    try:
-        return orient(
-            costs,
-            row_names,
-            column_names,
-            row_axis=row_axis,
-            column_axis=column_axis,
-            rows=rows,
-        )
-    except (TypeError, ValueError) as error:
-        raise LossSpecError(f"{path}: {error}") from None

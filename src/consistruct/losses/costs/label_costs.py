@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike
 
 from consistruct._budgets import SPECS
 from consistruct._members import ArrayField, frozen_array
-from consistruct.losses.base import Loss, Sizes
+from consistruct._validation import check_weights
+from consistruct.losses.base import Loss, Sizes, WorstCase
 from consistruct.losses.spec import at_most, check_most, count_field, number_field
 from consistruct.protocols import FloatArray, IntArray, LabelArray, Target
 from consistruct.structures import Product, Separable
@@ -21,7 +22,7 @@ __all__ = ["LabelCosts"]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LabelCosts(Loss):
-    """Mean cost over the labels of a set: a missed label costs this, a false one that.
+    """Charge each missed and each false label of a set its own cost, on average over labels.
 
     Formula: L(ŷ, y) = (1/T) Σ_t miss_t [y_t = 1, ŷ_t = 0] + alarm_t [y_t = 0, ŷ_t = 1]. With all
     costs 1 it is the Hamming loss. Scores: one per label and state. Decoder: per label, the state
@@ -46,27 +47,22 @@ class LabelCosts(Loss):
     alarm: ArrayField
 
     def __post_init__(self) -> None:
-        miss, alarm = frozen_array(self.miss), frozen_array(self.alarm)
-        if miss.ndim != 1 or miss.shape != alarm.shape or len(miss) == 0:
-            raise ValueError(
-                f"miss and alarm must be arrays of one number per label, got shapes {miss.shape} "
-                f"and {alarm.shape}"
-            )
-        if (
-            not (np.isfinite(miss).all() and np.isfinite(alarm).all())
-            or min(miss.min(), alarm.min()) < 0
-        ):
-            raise ValueError("miss and alarm must contain finite, non-negative costs")
-        self._set(miss=miss, alarm=alarm)
+        n_labels = max(np.size(self.miss), 1)  # no label at all is refused as a wrong shape
+        miss = check_weights(self.miss, n_labels, "miss", "label")
+        alarm = check_weights(self.alarm, n_labels, "alarm", "label")
+        self._set(miss=frozen_array(miss), alarm=frozen_array(alarm))
 
     @property
     def n_parts(self) -> int:
-        """Number of labels."""
+        """Return the number of labels."""
         return len(self.miss)
 
     @property
     def thresholds(self) -> FloatArray:
-        """Probability from which on each label is predicted, (T,); ½ where nothing costs."""
+        """Return the probability from which on each label is predicted, (T,); ½ if it is free.
+
+        Predicting it costs alarm·(1 − p), leaving it out miss·p: equal at alarm/(miss + alarm).
+        """
         total = self.miss + self.alarm
         return np.where(total > 0, self.alarm / np.where(total > 0, total, 1.0), 0.5)
 
@@ -88,19 +84,21 @@ class LabelCosts(Loss):
 
     def target(self, true: ArrayLike) -> Target:
         states = self.true_labels.check(true, "true")
+        # column (t, a) is what state a of label t costs when y_t is true: no offset is left over
         target = np.zeros((len(states), self.n_parts, 2))
         target[:, :, 0] = states * self.miss / self.n_parts
         target[:, :, 1] = (1 - states) * self.alarm / self.n_parts
         return target.reshape(len(states), 2 * self.n_parts)
 
-    def worst_true_label(
-        self, direction: FloatArray, offset_weight: float = 0.0
-    ) -> tuple[FloatArray, LabelArray]:
+    def worst_true_label(self, direction: FloatArray, offset_weight: float = 0.0) -> WorstCase:
         parts = direction.reshape(len(direction), self.n_parts, 2)
+        # labels are independent: the worst y_t = 1 collects d_{t,0}·miss_t, the worst y_t = 0 the
+        # other
         yes, no = parts[:, :, 0] * self.miss, parts[:, :, 1] * self.alarm
         return np.maximum(yes, no).sum(axis=1) / self.n_parts, np.asarray(yes > no, dtype=np.int64)
 
     def target_groups(self) -> tuple[IntArray, ...] | None:
+        """Return the two columns of each label: whether it is in y decides them."""
         return tuple(np.arange(2 * self.n_parts).reshape(self.n_parts, 2))
 
     @classmethod

@@ -8,9 +8,9 @@ from consistruct.losses.metrics.constraints import (
     EqualRecall,
     FlaggedAtMost,
     PrecisionAtLeast,
+    Randomized,
     RecallAtLeast,
 )
-from consistruct.losses.metrics.randomized import Randomized
 from consistruct.losses.metrics.ratios import (
     FScore,
     JaccardScore,

@@ -36,7 +36,11 @@ Kind = Literal["linear", "concave", "ratio", "other"]
 
 
 class Metric(Member, ABC):
-    """ψ(C), greater is better. Required: `value`, `gradient`.
+    """Measure predictions by a function ψ(C) of their mean confusion; greater is better.
+
+    **Must be written**: `value`, `gradient` and `kind`.
+
+    **May be written**: `majorant`, `stages` and the attributes below.
 
     Gradients are those of the formula on any table of non-negative numbers. Every formula here
     is the same for counts as for shares: a confusion need not sum to one.
@@ -74,7 +78,7 @@ class Metric(Member, ABC):
 
     @property
     def conditions(self) -> Constrained | None:
-        """The metric itself where conditions must hold on new rows, else None."""
+        """Return the metric itself where conditions must hold on new rows, else None."""
         return None
 
     @property
@@ -83,26 +87,26 @@ class Metric(Member, ABC):
 
     @abstractmethod
     def value(self, confusion: FloatArray) -> float:
-        """ψ at a confusion, (k, k) or (T, 2, 2)."""
+        """Return ψ at a confusion, (k, k) or (T, 2, 2)."""
 
     @abstractmethod
     def gradient(self, confusion: FloatArray) -> FloatArray:
-        """∇ψ, of the shape of the confusion. At corners any finite ascent direction."""
+        """Return ∇ψ, of the shape of the confusion. At corners any finite ascent direction."""
 
     # --- with a default ---
 
     def _repr_html_(self) -> str:
-        from consistruct.losses.card import metric_card  # in notebooks only
+        from consistruct._cards import metric_card  # in notebooks only
 
         return metric_card(self)
 
     @property
     def stages(self) -> tuple[Metric, ...]:
-        """Smoother metrics that lead to this one; the search takes their rules on the way."""
+        """Return smoother metrics that lead to this one; a search takes their rules on the way."""
         return ()
 
     def majorant(self, confusion: FloatArray) -> tuple[FloatArray, float]:
-        """(A, b) with ψ(C') ≤ ⟨A, C'⟩ + b for every C' with the same true labels.
+        """Return (A, b) with ψ(C') ≤ ⟨A, C'⟩ + b for every C' with the same true labels.
 
         The tangent at the confusion where ψ is concave; other metrics raise.
         """
@@ -114,10 +118,12 @@ class Metric(Member, ABC):
         return gradient, self.value(confusion) - float(np.sum(gradient * confusion))
 
     def costs(self, confusion: FloatArray) -> FloatArray:
-        """What each decision costs near this confusion, in units of the metric.
+        """Return what each decision costs near this confusion, in units of the metric.
 
         −∇ψ, with the least cost of every true set to zero, which no decision depends on.
         """
+        # ψ(C + dC) ≈ ψ(C) + ⟨∇ψ, dC⟩: one more row with true label y, predicted as i, gains ∇ψ[i,
+        # y]
         slope = -self.gradient(confusion)
         return np.asarray(slope - slope.min(axis=-2, keepdims=True))
 
@@ -152,7 +158,7 @@ class Metric(Member, ABC):
 
 
 class OfMetric(Metric):
-    """A metric with a condition or a leave around it: what it measures is the inner one's.
+    """Put a condition or a leave around a metric: what it measures is the inner one's.
 
     Members say of which `kind` they are.
     """
@@ -194,7 +200,7 @@ class OfMetric(Metric):
 
 
 def check_confusion(confusion: object, metric: Metric) -> FloatArray:
-    """A table of non-negative numbers of a shape that the metric takes."""
+    """Return a confusion as a table of non-negative numbers, of a shape that the metric takes."""
     table = np.asarray(confusion, dtype=np.float64)
     square = table.ndim in (2, 3) and table.shape[-1] == table.shape[-2] and table.shape[-1] >= 2
     if not square or (table.ndim == 3 and table.shape[1] != 2):
@@ -216,7 +222,7 @@ def check_confusion(confusion: object, metric: Metric) -> FloatArray:
 
 
 def one_against_rest(confusion: FloatArray) -> FloatArray:
-    """Confusions of every class against the others, (k, 2, 2), from (k, k).
+    """Return confusions of every class against the others, (k, 2, 2), from (k, k).
 
     >>> one_against_rest(np.array([[3.0, 1.0], [0.0, 2.0]]))[1]
     array([[3., 1.],
@@ -233,13 +239,10 @@ def one_against_rest(confusion: FloatArray) -> FloatArray:
 
 
 def one_against_rest_adjoint(gradient: FloatArray) -> FloatArray:
-    """The gradient in C, (k, k), from one in the confusions against the rest, (k, 2, 2)."""
-    none, miss, alarm, hit = (
-        gradient[:, 0, 0],
-        gradient[:, 0, 1],
-        gradient[:, 1, 0],
-        gradient[:, 1, 1],
-    )
+    """Return the gradient in C, (k, k), from one in the confusions against the rest, (k, 2, 2)."""
+    # each class adds g[p, t] of its own 2 x 2 table to entry (i, j), p = [i is it], t = [j is it]:
+    # summed over classes, all of them count as neither, except those of the row and the column
+    none, miss, alarm, hit = gradient.reshape(-1, 4).T
     found = none.sum() + (alarm - none)[:, None] + (miss - none)[None, :]
     found[np.diag_indices(len(gradient))] += none - miss - alarm + hit
     return np.asarray(found)

@@ -11,7 +11,7 @@ from typing import Literal
 
 import numpy as np
 
-from consistruct._validation import check_number
+from consistruct._validation import check_choice, check_number
 from consistruct.losses.metrics.base import (
     Kind,
     Metric,
@@ -28,7 +28,7 @@ AVERAGES = ("binary", "macro", "micro", "weighted")
 
 
 class RatioMetric(Metric):
-    """⟨a, C⟩ / ⟨b, C⟩ of a 2 x 2 confusion, 0 where both are 0. Required: `coefficients`.
+    """Measure ⟨a, C⟩ / ⟨b, C⟩ of a 2 x 2 confusion, 0 where both are 0. Required: `coefficients`.
 
     average="binary" is about the second of two classes; "macro" is the mean over classes or
     labels, "weighted" the mean by how frequent they are, "micro" the ratio of pooled counts.
@@ -40,7 +40,7 @@ class RatioMetric(Metric):
     @property
     @abstractmethod
     def coefficients(self) -> tuple[FloatArray, FloatArray]:
-        """a and b, (2, 2): rows are predictions, columns true labels."""
+        """Return a and b, (2, 2): rows are predictions, columns true labels."""
 
     @property
     def kind(self) -> Kind:
@@ -73,21 +73,24 @@ class RatioMetric(Metric):
         return slope if confusion.ndim == 3 else one_against_rest_adjoint(slope)
 
     def ratio(self, parts: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """The ratio of each 2 x 2 confusion, (m,), and its gradient, (m, 2, 2)."""
+        """Return the ratio of each 2 x 2 confusion, (m,), and its gradient, (m, 2, 2)."""
         a, b = self.coefficients
         above, below = np.sum(a * parts, axis=(-2, -1)), np.sum(b * parts, axis=(-2, -1))
         safe = np.where(below > 0, below, 1.0)
         value = np.where(below > 0, above / safe, 0.0)
+        # ∇(⟨a, C⟩/⟨b, C⟩) = (a − ratio·b)/⟨b, C⟩; where nothing is counted below, no direction is
+        # better
         gradient = (a - value[..., None, None] * b) / safe[..., None, None]
         return value, np.where((below > 0)[..., None, None], gradient, 0.0)
 
     def _parts(self, confusion: FloatArray) -> tuple[FloatArray, FloatArray, float]:
-        """2 x 2 confusions (m, 2, 2), their weights (m,), and what the weights were divided by."""
+        """Return 2 x 2 confusions (m, 2, 2), their weights (m,), and what divided the weights."""
         table = check_confusion(confusion, self)
         if self.average == "binary":
             return table[None], np.ones(1), 1.0
         parts = table if table.ndim == 3 else one_against_rest(table)
         if self.average == "micro":
+            # mean in place of sum: a ratio does not see the factor, and shares stay shares
             return parts.mean(axis=0)[None], np.ones(1), 1.0
         if self.average == "macro":
             found = np.ones(len(parts))
@@ -98,14 +101,10 @@ class RatioMetric(Metric):
         total = float(frequent.sum())
         return parts, frequent / total, total
 
-    def _check_average(self) -> None:
-        if self.average not in AVERAGES:
-            raise ValueError(f"average must be one of {', '.join(AVERAGES)}, got {self.average!r}")
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FScore(RatioMetric):
-    """F-beta over the whole data set: (1+β²)·TP / ((1+β²)·TP + β²·FN + FP).
+    """Measure F-beta over the whole data set: (1+β²)·TP / ((1+β²)·TP + β²·FN + FP).
 
     Not `FBeta`, the loss of each label set on its own, whose mean over examples is something else.
 
@@ -126,7 +125,7 @@ class FScore(RatioMetric):
     average: Average = "binary"
 
     def __post_init__(self) -> None:
-        self._check_average()
+        check_choice(self.average, "average", AVERAGES)
         self._set(beta=check_number(self.beta, "beta", low=0.0, open_low=True))
 
     @property
@@ -139,27 +138,39 @@ class FScore(RatioMetric):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class JaccardScore(RatioMetric):
-    """Jaccard index over the whole data set: TP / (TP + FN + FP).
+class _HitRatio(RatioMetric):
+    """Measure TP / ⟨b, C⟩, hits against what sets Jaccard, precision and recall apart."""
+
+    average: Average = "binary"
+
+    def __post_init__(self) -> None:
+        check_choice(self.average, "average", AVERAGES)
+
+    @property
+    @abstractmethod
+    def below(self) -> FloatArray:
+        """Return b, (2, 2): the cells that hits are compared with."""
+
+    @property
+    def coefficients(self) -> tuple[FloatArray, FloatArray]:
+        return np.array([[0.0, 0.0], [0.0, 1.0]]), self.below
+
+
+class JaccardScore(_HitRatio):
+    """Measure the Jaccard index over the whole data set: TP / (TP + FN + FP).
 
     Parameters
     ----------
     average : "binary", "macro", "micro" or "weighted"
     """
 
-    average: Average = "binary"
-
-    def __post_init__(self) -> None:
-        self._check_average()
-
     @property
-    def coefficients(self) -> tuple[FloatArray, FloatArray]:
-        return np.array([[0.0, 0.0], [0.0, 1.0]]), np.array([[0.0, 1.0], [1.0, 1.0]])
+    def below(self) -> FloatArray:
+        return np.array([[0.0, 1.0], [1.0, 1.0]])
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class PrecisionScore(RatioMetric):
-    """Share of the rows predicted as the class that belong to it: TP / (TP + FP).
+class PrecisionScore(_HitRatio):
+    """Measure the share of rows predicted as the class that belong to it: TP / (TP + FP).
 
     On its own it is best where next to nothing is predicted: give it a constraint.
 
@@ -168,19 +179,13 @@ class PrecisionScore(RatioMetric):
     average : "binary", "macro", "micro" or "weighted"
     """
 
-    average: Average = "binary"
-
-    def __post_init__(self) -> None:
-        self._check_average()
-
     @property
-    def coefficients(self) -> tuple[FloatArray, FloatArray]:
-        return np.array([[0.0, 0.0], [0.0, 1.0]]), np.array([[0.0, 0.0], [1.0, 1.0]])
+    def below(self) -> FloatArray:
+        return np.array([[0.0, 0.0], [1.0, 1.0]])
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class RecallScore(RatioMetric):
-    """Share of the rows of the class that are predicted as such: TP / (TP + FN).
+class RecallScore(_HitRatio):
+    """Measure the share of the rows of a class that are predicted as it: TP / (TP + FN).
 
     On its own it is best where the class is always predicted: give it a constraint.
 
@@ -189,15 +194,11 @@ class RecallScore(RatioMetric):
     average : "binary", "macro", "micro" or "weighted"
     """
 
-    average: Average = "binary"
-
-    def __post_init__(self) -> None:
-        self._check_average()
+    @property
+    def below(self) -> FloatArray:
+        return np.array([[0.0, 1.0], [0.0, 1.0]])
 
     @property
     def kind(self) -> Kind:
-        return "linear"  # the true labels below the line do not depend on decisions
-
-    @property
-    def coefficients(self) -> tuple[FloatArray, FloatArray]:
-        return np.array([[0.0, 0.0], [0.0, 1.0]]), np.array([[0.0, 1.0], [0.0, 1.0]])
+        # TP + FN are the true rows of the class, which no decision moves: the ratio is linear
+        return "linear"

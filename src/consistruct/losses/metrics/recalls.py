@@ -12,13 +12,17 @@ from consistruct.protocols import FloatArray, IntArray
 
 __all__ = ["RecallMean"]
 
-LEAST = 1e-3  # recalls below count as this in gradients, which are infinite at 0
-STAGES = (0.0, -2.0, -8.0, -32.0)  # powers on the way to the least recall
+# recalls below count as this in gradients, which are infinite at 0: the direction stays the one
+# towards the class that is missed
+LEAST = 1e-3
+# powers on the way to the least recall. Each rule starts the search for the next power; going to
+# the minimum at once would see one class at a time, as its gradient does
+STAGES = (0.0, -2.0, -8.0, -32.0)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RecallMean(Metric):
-    """The power mean of the recalls of all classes, (mean r_c^p)^(1/p).
+    """Measure the power mean of the recalls of all classes, (mean r_c^p)^(1/p).
 
     power = 1 is balanced accuracy, 0 the geometric mean (G-mean), −1 the harmonic mean, and the
     limit −∞, written None, the least recall. The smaller the power, the more the worst class
@@ -68,6 +72,7 @@ class RecallMean(Metric):
             return float(recalls.mean())
         if recalls.min() <= 0.0:
             return 0.0
+        # logarithms throughout: 0.1^−32 has 32 digits, a product of a thousand recalls underflows
         logs = np.log(recalls)
         if self.power == 0.0:
             return float(np.exp(logs.mean()))
@@ -76,6 +81,8 @@ class RecallMean(Metric):
     def gradient(self, confusion: FloatArray) -> FloatArray:
         recalls, true, present = self._recalls(confusion)
         weight = _weights(recalls, self.power)
+        # below LEAST only the direction is known; its length, which is infinite at 0, is left at
+        # one
         if self.power is not None and recalls.min() > LEAST:
             weight = weight * _slope(recalls, self.power)
         return self._in_confusion(weight, recalls, true, present)
@@ -92,7 +99,7 @@ class RecallMean(Metric):
         return slope, 0.0
 
     def _recalls(self, confusion: FloatArray) -> tuple[FloatArray, FloatArray, IntArray]:
-        """Recalls of the classes that have rows, what is true of each class, which have rows."""
+        """Return recalls of the classes that have rows, all true shares, and which have rows."""
         table = check_confusion(confusion, self)
         true = table.sum(axis=0)
         present = np.flatnonzero(true > 0)
@@ -101,6 +108,7 @@ class RecallMean(Metric):
     def _in_confusion(
         self, weight: FloatArray, recalls: FloatArray, true: FloatArray, present: IntArray
     ) -> FloatArray:
+        """Return the gradient in C, (k, k), from one in the recalls."""
         # ∂r_c / ∂C[i, c] = ([i = c] − r_c) / true_c
         share = weight / true[present]
         slope = np.zeros((len(true), len(true)))
@@ -110,7 +118,7 @@ class RecallMean(Metric):
 
 
 def _weights(recalls: FloatArray, power: float | None) -> FloatArray:
-    """Weights of the classes in the gradient, summing to one."""
+    """Return weights of the classes in the gradient, ∝ r^(p−1), summing to one."""
     if power is None:
         return np.asarray(np.arange(len(recalls)) == recalls.argmin(), dtype=np.float64)
     logs = (power - 1.0) * np.log(np.maximum(recalls, LEAST))
@@ -119,13 +127,13 @@ def _weights(recalls: FloatArray, power: float | None) -> FloatArray:
 
 
 def _slope(recalls: FloatArray, power: float) -> float:
-    """Σ_c ∂ψ/∂r_c = M^(1−p) · mean r^(p−1)."""
+    """Return Σ_c ∂ψ/∂r_c = M^(1−p) · mean r^(p−1) with M the power mean."""
     logs = np.log(recalls)
     mean = logs.mean() if power == 0.0 else _log_mean(power * logs) / power
     return float(np.exp((1.0 - power) * mean + _log_mean((power - 1.0) * logs)))
 
 
 def _log_mean(logs: FloatArray) -> float:
-    """log of the mean of exp."""
+    """Return the logarithm of the mean of exp."""
     top = logs.max()
     return float(top + np.log(np.exp(logs - top).mean()))

@@ -1,11 +1,10 @@
-"""One line per metric: what spec strings, tests and docs know them by."""
+"""List the metrics: what spec strings, tests and docs know them by."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from consistruct._budgets import SPECS
 from consistruct.exceptions import LossSpecError
 from consistruct.losses.metrics.agreement import Kappa, Matthews
 from consistruct.losses.metrics.base import Metric
@@ -14,12 +13,12 @@ from consistruct.losses.metrics.constraints import (
     EqualRecall,
     FlaggedAtMost,
     PrecisionAtLeast,
+    Randomized,
     RecallAtLeast,
 )
-from consistruct.losses.metrics.randomized import Randomized
 from consistruct.losses.metrics.ratios import FScore, JaccardScore, PrecisionScore, RecallScore
 from consistruct.losses.metrics.recalls import RecallMean
-from consistruct.losses.spec import at_most, number_field
+from consistruct.losses.spec import at_most, check_spec, naming, number_field
 
 __all__ = ["METRICS", "MetricEntry", "is_metric", "parse_metric", "requested_metric"]
 
@@ -28,7 +27,7 @@ Arguments = tuple[str, ...]
 
 @dataclass(frozen=True)
 class MetricEntry:
-    """A registered metric.
+    """Register a metric.
 
     Attributes
     ----------
@@ -46,6 +45,8 @@ class MetricEntry:
 
 
 def _plain(name: str, metric: Metric) -> MetricEntry:
+    """Register a metric without fields: its name is its whole spec."""
+
     def build(arguments: Arguments) -> Metric:
         at_most(name, arguments, 0, name)
         return metric
@@ -71,15 +72,17 @@ def _qwk(arguments: Arguments) -> Metric:
 
 
 def _precision_at_recall(arguments: Arguments) -> Metric:
-    at_most("precision-at-recall", arguments, 1, "precision-at-recall:0.9")
-    level = number_field("precision-at-recall", arguments, 0, "recall")
-    return Constrained(PrecisionScore(), (RecallAtLeast(level),))
+    return Constrained(PrecisionScore(), (RecallAtLeast(_level("precision", "recall", arguments)),))
 
 
 def _recall_at_precision(arguments: Arguments) -> Metric:
-    at_most("recall-at-precision", arguments, 1, "recall-at-precision:0.9")
-    level = number_field("recall-at-precision", arguments, 0, "precision")
-    return Constrained(RecallScore(), (PrecisionAtLeast(level),))
+    return Constrained(RecallScore(), (PrecisionAtLeast(_level("recall", "precision", arguments)),))
+
+
+def _level(metric: str, condition: str, arguments: Arguments) -> float:
+    name = f"{metric}-at-{condition}"
+    at_most(name, arguments, 1, f"{name}:0.9")
+    return number_field(name, arguments, 0, condition)
 
 
 def _coverage(arguments: Arguments) -> Metric:
@@ -96,6 +99,7 @@ def _equal_recall(arguments: Arguments) -> Metric:
             "equal-recall:0.05:sex or equal-recall:0.05:sex:f1"
         )
     metric = parse_metric(":".join(arguments[2:])) if len(arguments) > 2 else FScore()
+    # a number is the place of a column of an array, anything else the name of one of a frame
     column = int(arguments[1]) if arguments[1].isdecimal() else arguments[1]
     return Constrained(metric, (EqualRecall(within, column),))
 
@@ -156,7 +160,7 @@ METRICS: dict[str, MetricEntry] = {
 
 
 def is_metric(value: object) -> bool:
-    """Whether a loss parameter is a metric of this room: an object, or a spec with its name.
+    """Tell whether a loss parameter is a metric of this room: an object, or a spec with its name.
 
     >>> is_metric("macro_f1"), is_metric("zero-one")
     (True, False)
@@ -167,7 +171,7 @@ def is_metric(value: object) -> bool:
 
 
 def requested_metric(value: object) -> Metric | None:
-    """The metric that a loss parameter names, or None where it is a loss."""
+    """Return the metric that a loss parameter names, or None where it is a loss."""
     if isinstance(value, str):
         return parse_metric(value) if _name(value) in METRICS else None
     return value if isinstance(value, Metric) else None
@@ -182,25 +186,15 @@ def parse_metric(spec: str) -> Metric:
     >>> parse_metric("macro_f1"), parse_metric("qwk")
     (FScore(average='macro'), Kappa(weights='quadratic'))
     """
-    if not isinstance(spec, str):
-        raise TypeError(f"a metric spec must be a string, got {type(spec).__name__}")
-    if len(spec) > SPECS.characters:
-        raise LossSpecError(
-            f"a metric spec may have at most {SPECS.characters} characters, got {len(spec)}, "
-            f"{spec[:40]!r}…"
-        )
+    check_spec(spec, "metric")
     head, _, tail = spec.partition(":")
     if _name(spec) not in METRICS:
         raise LossSpecError(
             f"unknown metric {head!r} in the spec {spec!r}; the metrics are "
             f"{', '.join(sorted(METRICS))}"
         )
-    try:
+    with naming(repr(spec)):
         return METRICS[_name(spec)].build(tuple(tail.split(":")) if tail else ())
-    except LossSpecError:
-        raise
-    except (TypeError, ValueError) as error:
-        raise LossSpecError(f"{spec!r}: {error}") from None
 
 
 def _name(spec: str) -> str:

@@ -11,9 +11,8 @@ from typing import Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from consistruct._validation import check_count, check_number
-from consistruct.exceptions import FamilyError
-from consistruct.losses.base import Sizes
+from consistruct._validation import check_choice, check_count, check_number
+from consistruct.losses.base import Sizes, WorstCase
 from consistruct.losses.rankings.orders import RelevanceLoss
 from consistruct.losses.spec import at_most, count_field, grades_field, items_field, number_field
 from consistruct.protocols import FloatArray, LabelArray, Target
@@ -24,26 +23,43 @@ __all__ = ["NDCG", "ExpectedRankUtility", "GainLoss", "PrecisionAt"]
 
 
 class GainLoss(RelevanceLoss):
-    """L(σ, y) = 1 − Σ_i gain(y_i) discount(σ(i)) / normalizer(y), `empty` where no item has a gain.
+    """Charge what an order misses of the best gain: 1 − Σ_i gain(y_i) d(σ(i)) / normalizer(y).
 
-    Required: `_discount`, `_gain`, `_normalizer`.
+    A query in which no item has a gain costs `empty`. With F_σ = (d(σ(i)))_i the target is
+    u_y = −gain(y)/normalizer(y), one number per item: so the best order sorts the items by their
+    expected *normalized* gain, which is not their expected gain where normalizers differ.
+
+    **Must be written**
+
+    * `_discount()`: the weight of each position, (n,), non-increasing;
+    * `_gain(true)`: the gain of each item, (n_queries, n), not negative.
+
+    **May be written**
+
+    * `_normalizer(gain)`, or `fixed_normalizer` where it is one number: what gains are divided by.
+
+    References
+    ----------
+    Järvelin and Kekäläinen, *Cumulated gain-based evaluation of IR techniques*, 2002; Ravikumar,
+    Tewari and Yang, *On NDCG consistency of listwise ranking methods*, 2011.
     """
 
     @abstractmethod
     def _discount(self) -> FloatArray:
-        """Weight of each position, (n,), non-increasing."""
+        """Return the weight of each position, (n,), non-increasing."""
 
     @abstractmethod
     def _gain(self, true: LabelArray) -> FloatArray:
-        """Gain of each item, (n_queries, n)."""
+        """Return the gain of each item, (n_queries, n)."""
 
     @property
     def fixed_normalizer(self) -> float | None:
-        """What gains are divided by, where it is the same for every query."""
+        """Return what gains are divided by, where it is the same for every query."""
         return None
 
     def _normalizer(self, gain: FloatArray) -> FloatArray:
-        """What the best order of each query attains, (n_queries,)."""
+        """Return what the best order of each query attains, (n_queries,)."""
+        # rearrangement: both falling, the largest gain meets the largest discount
         if self.fixed_normalizer is not None:
             return np.full(len(gain), self.fixed_normalizer)
         return np.asarray(np.sort(gain, axis=1)[:, ::-1] @ self._discount())
@@ -59,25 +75,27 @@ class GainLoss(RelevanceLoss):
     def max_value(self) -> float:
         if self.n is None:
             return 1.0
-        # one relevant item, which comes last: no more items, nor other grades, are worse
+        # one relevant item, which comes last: the ratio of any gains is a mean of such ratios
         discount = self._discount()
         return max(self.empty, 1.0 - float(discount[-1] / discount[0]))
 
     def _value(self, pred: LabelArray, true: LabelArray) -> FloatArray:
-        gain = self._gain(true)
-        attained = np.take_along_axis(gain, pred, axis=1) @ self._discount()
-        empty = self._without_order(true)
-        ideal = np.where(empty, 1.0, self._normalizer(gain))
-        # the best order may exceed the sorted sum by rounding
-        return np.where(empty, self.empty, np.maximum(1.0 - attained / ideal, 0.0))
+        return self._prefix_losses(pred, true)[:, -1]  # the list that shows every item
 
     def prefix_losses(self, pred: ArrayLike, true: ArrayLike) -> FloatArray:
-        # gains and discounts are not negative: one more item never costs
+        """Return the loss of a list cut behind its first 1, 2, …, n items, (n_queries, n)."""
         orders = self.predictions.check(pred, "pred")
-        grades = self.true_labels.check(true, "true")
+        return self._prefix_losses(orders, self.true_labels.check(true, "true"))
+
+    def _prefix_losses(self, orders: LabelArray, grades: LabelArray) -> FloatArray:
+        """Return the loss of the first 1, 2, …, n items of each order, (n_queries, n).
+
+        Gains and discounts are not negative, so that one more item never costs.
+        """
         gain, empty = self._gain(grades), self._without_order(grades)
         ideal = np.where(empty, 1.0, self._normalizer(gain))
         attained = (np.take_along_axis(gain, orders, axis=1) * self._discount()).cumsum(axis=1)
+        # rounding may put the best order above the sorted sum that it is divided by
         shown = np.maximum(1.0 - attained / ideal[:, None], 0.0)
         return np.where(empty[:, None], self.empty, shown)
 
@@ -90,16 +108,13 @@ class GainLoss(RelevanceLoss):
     def offset(self, true: ArrayLike) -> FloatArray:
         return np.where(self._without_order(self.true_labels.check(true, "true")), self.empty, 1.0)
 
-    def worst_true_label(
-        self, direction: FloatArray, offset_weight: float = 0.0
-    ) -> tuple[FloatArray, LabelArray]:
-        if self.n is None:
-            raise FamilyError(self, "optimize over true labels")
+    def worst_true_label(self, direction: FloatArray, offset_weight: float = 0.0) -> WorstCase:
+        n = self._items("optimize over true labels")
         # Sorted gains are mixtures of "the k best items are equally relevant", and a ratio of sums
         # is largest at one of them: k items of the highest grade, the k smallest directions.
         order = np.argsort(direction, axis=1, kind="stable")
         best_grade = self.n_grades - 1
-        members = np.tril(np.ones((self.n, self.n)))
+        members = np.tril(np.ones((n, n)))
         gain = self._gain((best_grade * members).astype(np.int64))  # row k − 1 has k items
         ideal = self._normalizer(gain)
         sums = np.take_along_axis(direction, order, axis=1).cumsum(axis=1)
@@ -108,6 +123,7 @@ class GainLoss(RelevanceLoss):
         largest = values[np.arange(len(values)), k]
         true_labels = np.zeros(direction.shape, dtype=np.int64)
         np.put_along_axis(true_labels, order, best_grade * members[k].astype(np.int64), axis=1)
+        # the true label without any relevant item has target 0 and competes with its offset alone
         nothing = offset_weight * self.empty
         true_labels[largest < nothing] = 0
         return np.maximum(largest, nothing), true_labels
@@ -115,7 +131,7 @@ class GainLoss(RelevanceLoss):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PrecisionAt(GainLoss):
-    """1 − precision at q: the share of irrelevant items among the first q.
+    """Charge the share of irrelevant items among the first q: 1 − precision at q.
 
     Formula: L(σ, y) = 1 − |{i : y_i > 0, σ(i) ≤ q}| / q. A query without relevant items costs
     `empty`, 1 by the formula. Scores: one per item, rank n (1 if q = n: every order is alike).
@@ -154,6 +170,7 @@ class PrecisionAt(GainLoss):
         return dataclasses.replace(self, n=size, q=min(self.q, check_count(size, "size")))
 
     def _discount(self) -> FloatArray:
+        # 0 and 1 in place of a decay: order within the first q, and beyond, does not count
         return (np.arange(self.n or 0) < self.q).astype(np.float64)
 
     def _gain(self, true: LabelArray) -> FloatArray:
@@ -179,7 +196,7 @@ class PrecisionAt(GainLoss):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class NDCG(GainLoss):
-    """1 − normalized discounted cumulative gain, optionally at a cut-off.
+    """Charge 1 − normalized discounted cumulative gain, optionally at a cut-off.
 
     Formula: L(σ, y) = 1 − Σ_i gain(y_i) d(σ(i)) / max_τ Σ_i gain(y_i) d(τ(i)), where d is 0 beyond
     the cut-off q. A query without relevant items costs `empty`, 0 unless stated: nothing is lost.
@@ -218,14 +235,8 @@ class NDCG(GainLoss):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name, allowed in (
-            ("gain", ("exponential", "linear")),
-            ("discount", ("log2", "reciprocal", "linear")),
-        ):
-            value = getattr(self, name)
-            if value not in allowed:
-                listed = " or ".join(repr(choice) for choice in allowed)
-                raise ValueError(f"{name} must be {listed}, got {value!r}")
+        check_choice(self.gain, "gain", ("exponential", "linear"))
+        check_choice(self.discount, "discount", ("log2", "reciprocal", "linear"))
         if self.q is not None:
             self._set(q=_check_cutoff(self.q, self.n))
 
@@ -259,7 +270,7 @@ class NDCG(GainLoss):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ExpectedRankUtility(GainLoss):
-    """1 − expected rank utility: the chance to be looked at halves every few positions.
+    """Charge lost expected rank utility: the chance to be read halves every few positions.
 
     Formula: L(σ, y) = 1 − U(σ)/max U, U(σ) = Σ_i (y_i − neutral)₊ 2^((1−σ(i))/(half_life−1)). A
     query without items above `neutral` costs `empty`, 0 unless stated. Scores: one per item,
@@ -297,6 +308,7 @@ class ExpectedRankUtility(GainLoss):
         super().__post_init__()
         half_life = check_number(self.half_life, "half_life", low=1.0, open_low=True)
         neutral = check_number(self.neutral, "neutral", low=0.0)
+        # no grade would then have a gain, and every query cost `empty`
         if neutral >= self.n_grades - 1:
             raise ValueError(
                 f"neutral must be below the highest grade {self.n_grades - 1}, got {neutral}"
@@ -304,6 +316,8 @@ class ExpectedRankUtility(GainLoss):
         self._set(half_life=half_life, neutral=neutral)
 
     def _discount(self) -> FloatArray:
+        # position 1 has weight 1 and position half_life ½, hence half_life − 1 steps for one
+        # halving
         return np.asarray(np.exp2(-np.arange(self.n or 0) / (self.half_life - 1.0)))
 
     def _gain(self, true: LabelArray) -> FloatArray:
@@ -319,6 +333,7 @@ class ExpectedRankUtility(GainLoss):
 
 
 def _check_cutoff(q: object, n: int | None) -> int:
+    """Return the cut-off q as a number of at least 1, at most n where the length is known."""
     cutoff = check_count(q, "q")
     if n is not None and cutoff > n:
         raise ValueError(f"q must be at most n = {n}, the number of items, got {cutoff}")

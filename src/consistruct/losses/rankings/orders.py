@@ -1,4 +1,4 @@
-"""What losses on orders share: families of query lengths, packed batches, relevance grades."""
+"""Share what losses on orders have in common: query lengths, packed batches, relevance grades."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from consistruct._validation import check_count, check_number
-from consistruct.losses.base import Loss
+from consistruct.exceptions import FamilyError
+from consistruct.losses.base import Loss, check_packed
 from consistruct.protocols import FloatArray, LabelArray, LabelSet
 from consistruct.structures import Permutations, Product, Ragged
 
@@ -19,7 +20,10 @@ __all__ = ["OrderLoss", "RelevanceLoss", "rows_at"]
 
 
 class OrderLoss(Loss):
-    """A loss whose predictions are orders of n items, best first; n None is the family.
+    """Judge orders of n items, best first; n None is the family of all lengths.
+
+    **Must be written** beside what every `Loss` needs: ``n``, a field. A prediction σ lists items,
+    ``pred[p]`` being the item at position p; formulas write σ(i) for the position of item i.
 
     Packed batches (`Ragged`) hold one order per query, of its own items 0, 1, …; queries of equal
     length are evaluated together.
@@ -33,50 +37,42 @@ class OrderLoss(Loss):
         self._set(n=None if self.n is None else check_count(self.n, "n"))
 
     def at(self, size: int) -> Self:
-        """The member of the family for queries of `size` items."""
+        """Return the member of the family for queries of `size` items."""
         return dataclasses.replace(self, n=size)  # type: ignore[type-var]
+
+    def _items(self, action: str) -> int:
+        """Return n; a family, whose members have different n, cannot do what is asked of it."""
+        if self.n is None:
+            raise FamilyError(self, action)
+        return self.n
 
     @cached_property
     def predictions(self) -> Permutations:
         return Permutations(self.n)
 
     def __call__(self, pred: ArrayLike | Ragged, true: ArrayLike | Ragged) -> FloatArray:
-        if not isinstance(pred, Ragged) and not isinstance(true, Ragged):
+        packed = check_packed(self, pred, true, self.n, ("query", "queries", "items"))
+        if packed is None:
             return super().__call__(pred, true)
-        if not isinstance(pred, Ragged) or not isinstance(true, Ragged):
-            raise TypeError(
-                "pred and true must both be packed (Ragged) or both plain arrays; "
-                "pack lists of queries with Ragged.pack"
-            )
-        if not pred.same_lengths(true):
-            raise ValueError("pred and true must contain queries of the same lengths")
-        lengths = true.lengths
-        if (lengths == 0).any():
-            empty = int(np.argmax(lengths == 0))
-            raise ValueError(f"query {empty} is empty; leave out queries without items")
-        if self.n is not None and (lengths != self.n).any():
-            other = int(np.argmax(lengths != self.n))
-            raise ValueError(
-                f"{self!r} takes queries of {self.n} items, query {other} has {lengths[other]}; "
-                f"use the family with n=None"
-            )
-        values = np.empty(len(true))
-        for length in np.unique(lengths).tolist():
-            queries = np.flatnonzero(lengths == length)
+        orders, labels = packed
+        values = np.empty(len(labels))
+        # all queries of one length in one call: discounts, pairs and normalizers go by the length
+        for length in np.unique(labels.lengths).tolist():
+            queries = np.flatnonzero(labels.lengths == length)
             member = self.at(length) if self.n is None else self
-            values[queries] = member(rows_at(pred, queries), rows_at(true, queries))
+            values[queries] = member(rows_at(orders, queries), rows_at(labels, queries))
         return values
 
 
 def rows_at(packed: Ragged, queries: np.ndarray) -> LabelArray:
-    """Sequences of equal length as one array, (len(queries), length)."""
+    """Return sequences of equal length as one array, (len(queries), length)."""
     starts = packed.offsets[queries]
     length = int(packed.lengths[queries[0]])
     return packed.values[starts[:, None] + np.arange(length)]
 
 
 class RelevanceLoss(OrderLoss):
-    """An order loss whose true labels are the relevance grades of the items, 0 meaning irrelevant.
+    """Judge orders against the relevance grades of the items, 0 meaning irrelevant.
 
     `empty` is the loss of a true label in which there is nothing to rank, whatever is predicted.
     """
@@ -98,11 +94,11 @@ class RelevanceLoss(OrderLoss):
 
     @property
     def needs_pairs(self) -> bool:
-        """Whether it needs a score per pair of items, so that item scores are not consistent."""
+        """Tell whether it needs a score per pair of items: item scores are not consistent."""
         return False
 
     def with_grades(self, most: int) -> Self:
-        """The same loss for true labels with grades up to `most`."""
+        """Return the same loss for true labels with grades up to `most`."""
         if most > 62:
             raise ValueError(
                 f"relevance grades must be at most 62, got {most}; number the grades from 0"
@@ -111,4 +107,4 @@ class RelevanceLoss(OrderLoss):
 
     @abstractmethod
     def _without_order(self, true: LabelArray) -> np.ndarray:
-        """[there is nothing to rank], (n,)."""
+        """Return [there is nothing to rank], (n,): the loss is `empty` whatever is predicted."""

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from consistruct._budgets import SPECS
-from consistruct.exceptions import CapabilityError, FamilyError
-from consistruct.losses.base import Sizes
+from consistruct._validation import check_choice
+from consistruct.exceptions import CapabilityError
+from consistruct.losses.base import Sizes, WorstCase
 from consistruct.losses.rankings.orders import OrderLoss, RelevanceLoss
 from consistruct.losses.spec import at_most, grades_field, items_field
 from consistruct.protocols import FloatArray, IntArray, LabelArray, LabelSet, Target
@@ -22,7 +23,10 @@ __all__ = ["Kendall", "PairwiseDisagreement"]
 
 
 def wrong_pairs(pred: IntArray, value: IntArray) -> FloatArray:
-    """Number of pairs with value_i > value_j in which j is ranked before i, (n,)."""
+    """Count pairs with value_i > value_j in which j is ranked before i, (n,).
+
+    O(n²) comparisons in n steps of one array each: a matrix of all pairs would need the memory.
+    """
     ranked = np.take_along_axis(value, pred, axis=1)
     wrong = np.zeros(len(pred))
     for place in range(1, pred.shape[1]):  # everything before `place` that is worth less
@@ -31,14 +35,14 @@ def wrong_pairs(pred: IntArray, value: IntArray) -> FloatArray:
 
 
 def pair_signs(value: IntArray) -> FloatArray:
-    """sign(value_i − value_j) for i < j, (n, pairs)."""
+    """Return sign(value_i − value_j) for i < j, (n, pairs)."""
     first, second = np.triu_indices(value.shape[1], 1)
     return np.sign(value[:, first] - value[:, second]).astype(np.float64)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PairwiseDisagreement(RelevanceLoss):
-    """Share of the pairs of differently relevant items that are ranked the wrong way round.
+    """Charge the share of pairs of differently relevant items that are ranked the wrong way.
 
     Formula: L(σ, y) = |{(i, j) : y_i > y_j, σ(i) > σ(j)}| / |{(i, j) : y_i > y_j}|; with two grades
     1 − the area under the ROC curve. A query whose items are all equally relevant costs `empty`, 0
@@ -72,12 +76,11 @@ class PairwiseDisagreement(RelevanceLoss):
     def score_space(self) -> Positions | PairOrder:
         if self.n_grades == 2:
             return Positions(None if self.n is None else linear_discount(self.n))
-        if self.n is None:
-            raise FamilyError(self, "have a score space")
-        return PairOrder(self.n)
+        return PairOrder(self._items("have a score space"))
 
     @property
     def needs_pairs(self) -> bool:
+        """Tell whether there are more than two grades: then item scores are not consistent."""
         return self.n_grades > 2
 
     @property
@@ -88,7 +91,8 @@ class PairwiseDisagreement(RelevanceLoss):
         return np.asarray((true == true[:, :1]).all(axis=1))
 
     def _n_pairs(self, true: LabelArray) -> FloatArray:
-        """Number of pairs that differ, 1 where there are none."""
+        """Return the number of pairs that differ, 1 where there are none."""
+        # n²/2 less the pairs of equal grade, (Σ_g n_g²)/2: the diagonal cancels, no list of pairs
         n = true.shape[1]
         equal = np.zeros(len(true))
         for grade in range(self.n_grades):
@@ -102,6 +106,8 @@ class PairwiseDisagreement(RelevanceLoss):
     def target(self, true: ArrayLike) -> Target:
         checked = self.true_labels.check(true, "true")
         scale = np.where(self._without_order(checked), 0.0, 1.0 / self._n_pairs(checked))[:, None]
+        # with two grades Σ_{i<j} (y_i − y_j)[i before j] = Σ_i y_i·(n + 1 − σ(i)) + a constant:
+        # positions of single items carry it, and sorting decodes
         if self.n_grades == 2:
             return -checked * scale
         constant = np.zeros((len(checked), 1))
@@ -116,15 +122,13 @@ class PairwiseDisagreement(RelevanceLoss):
             half += checked.sum(axis=1) * middle / self._n_pairs(checked)
         return np.where(self._without_order(checked), self.empty, half)
 
-    def worst_true_label(
-        self, direction: FloatArray, offset_weight: float = 0.0
-    ) -> tuple[FloatArray, LabelArray]:
-        if self.n is None:
-            raise FamilyError(self, "optimize over true labels")
+    def worst_true_label(self, direction: FloatArray, offset_weight: float = 0.0) -> WorstCase:
+        n = self._items("optimize over true labels")
         if self.n_grades > 2:
             return super().worst_true_label(direction, offset_weight)
-        n, k = self.n, np.arange(1, self.n)
-        # k relevant items: those with the smallest directions
+        k = np.arange(1, n)
+        # with k of n relevant every pair weighs 1/(k(n − k)): the worst k have the smallest
+        # directions
         order = np.argsort(direction, axis=1, kind="stable")
         sums = np.take_along_axis(direction, order, axis=1).cumsum(axis=1)[:, :-1]
         values = -sums / (k * (n - k)) + offset_weight * (0.5 + (n + 1) / 2 / (n - k))
@@ -145,7 +149,7 @@ class PairwiseDisagreement(RelevanceLoss):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Kendall(OrderLoss):
-    """Kendall's distance: share of the pairs that two orders rank differently, (1 − τ)/2.
+    """Charge the share of pairs that two orders rank differently: Kendall's distance, (1 − τ)/2.
 
     Formula: L(σ, π) = |{pairs on which σ and π disagree}| / (n(n−1)/2), 0 for one item. Scores: one
     per pair, rank 1 + n(n−1)/2. Decoder: the linear ordering problem, exact up to 14 items, above
@@ -169,6 +173,11 @@ class Kendall(OrderLoss):
     array([0.333])
     >>> Kendall(3, ties="exclude")([[0, 1, 2]], [[1, 0, 0]])  # 1 and 2 tie before 0
     array([1.])
+
+    References
+    ----------
+    Kendall, *A new measure of rank correlation*, 1938; Fagin et al., *Comparing partial rankings*,
+    2006, for ties.
     """
 
     labels_as: ClassVar[str] = "orders"
@@ -178,32 +187,29 @@ class Kendall(OrderLoss):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.ties not in ("refuse", "average", "exclude"):
-            raise ValueError(f"ties must be 'refuse', 'average' or 'exclude', got {self.ties!r}")
+        check_choice(self.ties, "ties", ("refuse", "average", "exclude"))
 
     @cached_property
     def score_space(self) -> PairOrder:
-        if self.n is None:
-            raise FamilyError(self, "have a score space")
-        return PairOrder(self.n)
+        return PairOrder(self._items("have a score space"))
 
     @cached_property
     def true_labels(self) -> LabelSet:
         if self.ties == "refuse":
             return Permutations(self.n)
-        if self.n is None:
-            raise FamilyError(self, "list ranks of unknown length")
-        return Product(self.n, max(self.n, 2))
+        n = self._items("list ranks of unknown length")
+        return Product(n, max(n, 2))
 
     @property
     def max_value(self) -> float:
         return 0.0 if self.n == 1 else 1.0
 
     def _worth(self, true: LabelArray) -> IntArray:
-        """Larger for better items, (n, items)."""
+        """Return a value of each item, larger for better ones, (n, items)."""
         return -(positions_of(true) if self.ties == "refuse" else true)
 
     def _n_pairs(self, worth: IntArray) -> FloatArray:
+        """Return how many pairs the loss averages over, (n,): all, or those that are not tied."""
         n = worth.shape[1]
         if self.ties != "exclude":
             return np.full(len(worth), max(n * (n - 1) / 2, 1.0))
@@ -225,29 +231,30 @@ class Kendall(OrderLoss):
     def offset(self, true: ArrayLike) -> FloatArray:
         worth = self._worth(self.true_labels.check(true, "true"))
         n = worth.shape[1]
+        # ½ per pair is what a pair costs before its sign is known; nothing is offset where no pair
+        # counts
         counted = n > 1 if self.ties != "exclude" else (worth != worth[:, :1]).any(axis=1)
         return np.where(counted, np.full(len(worth), 0.5), 0.0)
 
-    def worst_true_label(
-        self, direction: FloatArray, offset_weight: float = 0.0
-    ) -> tuple[FloatArray, LabelArray]:
-        if self.n is None:
-            raise FamilyError(self, "optimize over true labels")
-        if self.ties != "refuse" or self.n == 1:
+    def worst_true_label(self, direction: FloatArray, offset_weight: float = 0.0) -> WorstCase:
+        n = self._items("optimize over true labels")
+        if self.ties != "refuse" or n == 1:
             return super().worst_true_label(direction, offset_weight)
         # signs of a true label are twice its embedding: the true labels are decoded like
         # predictions
-        theta = -2.0 * direction / (self.n * (self.n - 1) / 2)
+        theta = -2.0 * direction / (n * (n - 1) / 2)
         theta[:, 0] = 0.0
-        space = PairOrder(self.n)
+        space = PairOrder(n)
         true_labels = space.decode(theta)
+        # recomputed from the labels: above 14 items the decoder is a heuristic, and a value that
+        # every pair agrees with is the only proof at hand that it found the maximum
         values = (space.embed(true_labels) * theta).sum(axis=1)
         bound = 0.5 * np.abs(theta).sum(axis=1)  # every pair as wished
         if not space.decoding_is_exact and (values < bound * (1 - 1e-12)).any():
             raise CapabilityError(
                 self,
                 "worst_true_label",
-                f"the worst of {self.n}! orders",
+                f"the worst of {n}! orders",
                 "it is exact up to 14 items, and above that only if no preferences conflict",
             )
         return values + 0.5 * offset_weight, true_labels

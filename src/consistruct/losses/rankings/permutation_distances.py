@@ -1,4 +1,4 @@
-"""Distances between permutations: Spearman's footrule and rho, wrong partners in a matching."""
+"""Charge distances between permutations: Spearman's footrule and rho, wrong partners."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from consistruct._budgets import SPECS
-from consistruct.exceptions import FamilyError
-from consistruct.losses.base import Sizes, minus_one_hot
+from consistruct.losses.base import Sizes, WorstCase, minus_one_hot
 from consistruct.losses.rankings.orders import OrderLoss
 from consistruct.losses.spec import at_most, items_field
 from consistruct.protocols import FloatArray, LabelArray, Target
@@ -21,8 +20,15 @@ from consistruct.structures.orders import linear_discount, positions_of
 __all__ = ["Matching", "SpearmanFootrule", "SpearmanRho"]
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class _PermutationDistance(OrderLoss):
-    """Predictions and true labels are permutations of n items; zero for one item."""
+    """Judge a permutation of n items against another one; one item leaves nothing to judge."""
+
+    labels_as: ClassVar[str] = "orders"
+    spec: ClassVar[str]  # such as footrule:6
+    most_items: ClassVar[int] = SPECS.paired_items  # in a spec; in Python there is no limit
+
+    n: int | None
 
     @cached_property
     def true_labels(self) -> Permutations:
@@ -32,15 +38,16 @@ class _PermutationDistance(OrderLoss):
     def max_value(self) -> float:
         return 0.0 if self.n == 1 else 1.0
 
-    def _items(self, action: str) -> int:
-        if self.n is None:
-            raise FamilyError(self, action)
-        return self.n
+    @classmethod
+    def from_spec(cls, arguments: tuple[str, ...], sizes: Sizes) -> Self:
+        name = cls.spec.partition(":")[0]
+        at_most(name, arguments, 1, cls.spec)
+        return cls(items_field(name, arguments, sizes.n_parts, most=cls.most_items))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SpearmanFootrule(_PermutationDistance):
-    """Spearman's footrule: how far items are from their true positions, as a share of the most.
+    """Charge how far items are from their true positions, as a share of the most: the footrule.
 
     Formula: L(σ, π) = Σ_i |σ(i) − π(i)| / ⌊n²/2⌋, 0 for one item. Scores: one per position and
     item, rank (n−1)² + 1. Decoder: linear assignment, O(n³).
@@ -59,9 +66,7 @@ class SpearmanFootrule(_PermutationDistance):
     array([0.25])
     """
 
-    labels_as: ClassVar[str] = "orders"
-
-    n: int | None
+    spec: ClassVar[str] = "footrule:6"
 
     @cached_property
     def score_space(self) -> Matchings:
@@ -69,6 +74,7 @@ class SpearmanFootrule(_PermutationDistance):
 
     @property
     def _scale(self) -> float:
+        # the reversed order is the farthest: Σ |n + 1 − 2p| = ⌊n²/2⌋ (Diaconis and Graham, 1977)
         return float(max((self.n or 2) ** 2 // 2, 1))
 
     def _value(self, pred: LabelArray, true: LabelArray) -> FloatArray:
@@ -81,26 +87,21 @@ class SpearmanFootrule(_PermutationDistance):
         apart = np.abs(np.arange(n)[:, None] - positions[:, None, :])  # (n_examples, place, item)
         return apart.reshape(len(positions), n * n) / self._scale
 
-    def worst_true_label(
-        self, direction: FloatArray, offset_weight: float = 0.0
-    ) -> tuple[FloatArray, LabelArray]:
+    def worst_true_label(self, direction: FloatArray, offset_weight: float = 0.0) -> WorstCase:
         n = self._items("optimize over true labels")
         wishes = direction.reshape(len(direction), n, n)  # place, item
+        # an item that truly stands at q pays |p − q| for every predicted position p: Σ_p |p − q|
+        # d_{p, i}, the profit of giving position q to item i. The worst true order is an assignment
         distance = np.abs(np.arange(n)[:, None] - np.arange(n)) / self._scale
         gains = distance @ wishes  # true place, item
         true_labels = Matchings(n).decode(gains.reshape(len(direction), n * n))
         values = np.take_along_axis(gains, true_labels[:, :, None], axis=2)[:, :, 0].sum(axis=1)
         return values, true_labels
 
-    @classmethod
-    def from_spec(cls, arguments: tuple[str, ...], sizes: Sizes) -> Self:
-        at_most("footrule", arguments, 1, "footrule:6")
-        return cls(items_field("footrule", arguments, sizes.n_parts, most=SPECS.paired_items))
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SpearmanRho(_PermutationDistance):
-    """Spearman's rho as a loss: squared displacements, (1 − ρ)/2.
+    """Charge squared displacements: Spearman's rho as a loss, (1 − ρ)/2.
 
     Formula: L(σ, π) = Σ_i (σ(i) − π(i))² / (n(n²−1)/3), 0 for one item. Scores: one per item,
     linear in its position, rank n. Decoder: sorting, O(n log n).
@@ -120,9 +121,8 @@ class SpearmanRho(_PermutationDistance):
     array([1.])
     """
 
-    labels_as: ClassVar[str] = "orders"
-
-    n: int | None
+    spec: ClassVar[str] = "spearman-rho:6"
+    most_items: ClassVar[int] = SPECS.items  # width n, where the others have n²
 
     @cached_property
     def score_space(self) -> Positions:
@@ -131,6 +131,7 @@ class SpearmanRho(_PermutationDistance):
     @property
     def _scale(self) -> float:
         n = self.n or 2
+        # again the reversed order: Σ (n + 1 − 2p)² = n(n² − 1)/3
         return max(n * (n**2 - 1) / 3, 1.0)
 
     def _value(self, pred: LabelArray, true: LabelArray) -> FloatArray:
@@ -144,26 +145,22 @@ class SpearmanRho(_PermutationDistance):
 
     def offset(self, true: ArrayLike) -> FloatArray:
         orders = self.true_labels.check(true, "true")
+        # Σ_i d_σ² + Σ_i d_π² is the same for all permutations, twice the sum of squares of 1…n
         squares = float((linear_discount(orders.shape[1]) ** 2).sum())
         return np.full(len(orders), 2.0 * squares / self._scale)
 
-    def worst_true_label(
-        self, direction: FloatArray, offset_weight: float = 0.0
-    ) -> tuple[FloatArray, LabelArray]:
+    def worst_true_label(self, direction: FloatArray, offset_weight: float = 0.0) -> WorstCase:
         n = self._items("optimize over true labels")
+        # rearrangement again: −2 Σ d_i π_i is largest where the smallest direction gets the most
+        # weight
         true_labels = np.argsort(direction, axis=1, kind="stable").astype(np.int64)
         values = -2.0 * np.take_along_axis(direction, true_labels, axis=1) @ linear_discount(n)
         return values / self._scale + offset_weight * self.offset(true_labels[:1])[:1], true_labels
 
-    @classmethod
-    def from_spec(cls, arguments: tuple[str, ...], sizes: Sizes) -> Self:
-        at_most("spearman-rho", arguments, 1, "spearman-rho:6")
-        return cls(items_field("spearman-rho", arguments, sizes.n_parts))
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Matching(_PermutationDistance):
-    """Share of the wrong partners in a perfect matching: Hamming loss on permutations.
+    """Charge the share of wrong partners in a perfect matching: Hamming loss on permutations.
 
     Formula: L(p, r) = |{i : p(i) ≠ r(i)}| / n. Scores: one per possible pair, rank (n−1)² + 1.
     Decoder: linear assignment, O(n³).
@@ -183,7 +180,9 @@ class Matching(_PermutationDistance):
     array([0.5])
     """
 
-    n: int | None
+    spec: ClassVar[str] = "matching:5"
+    labels_as: ClassVar[str] = "codes"
+    constant_offset: ClassVar[float] = 1.0
 
     @cached_property
     def score_space(self) -> Matchings:
@@ -197,20 +196,12 @@ class Matching(_PermutationDistance):
         n = self._items("give the targets of a plain array")
         return minus_one_hot(np.arange(n) * n + partners, n * n, 1.0 / n)
 
-    def offset(self, true: ArrayLike) -> FloatArray:
-        return np.ones(len(self.true_labels.check(true, "true")))
-
-    def worst_true_label(
-        self, direction: FloatArray, offset_weight: float = 0.0
-    ) -> tuple[FloatArray, LabelArray]:
+    def worst_true_label(self, direction: FloatArray, offset_weight: float = 0.0) -> WorstCase:
         n = self._items("optimize over true labels")
+        # u_r is minus a one-hot row: the worst matching is the one of least direction, an
+        # assignment
         true_labels = Matchings(n).decode(-direction)
         columns = np.arange(n) * n + true_labels
         return offset_weight - np.take_along_axis(direction, columns, axis=1).sum(
             axis=1
         ) / n, true_labels
-
-    @classmethod
-    def from_spec(cls, arguments: tuple[str, ...], sizes: Sizes) -> Self:
-        at_most("matching", arguments, 1, "matching:5")
-        return cls(items_field("matching", arguments, sizes.n_parts, most=SPECS.paired_items))

@@ -13,9 +13,8 @@ from fractions import Fraction
 from typing import Any
 
 from consistruct.losses.base import Loss
-from consistruct.losses.block import Block, Mixed
+from consistruct.losses.classes import Block, Mixed, ZeroOne
 from consistruct.losses.hamming import Hamming
-from consistruct.losses.zero_one import ZeroOne
 from consistruct.structures import Structure
 
 __all__ = ["FORMS", "ClosedForm", "Quadratic", "RationalPiece", "closed_form"]

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from consistruct._compile import compiled
 from consistruct.protocols import FloatArray, IntArray
 from consistruct.structures._chain_kernels import exponentiate_edges, workspace
-from consistruct.surrogates.chain._kernels import (
+from consistruct.surrogates._chain_kernels import (
     LOG,
     SOFTMAX_MARGIN,
     decoding_space,

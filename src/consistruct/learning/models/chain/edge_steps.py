@@ -16,8 +16,8 @@ from consistruct.learning.models.chain.chain_weights import ChainWeights
 from consistruct.learning.models.chain.training_set import TrainingSet
 from consistruct.protocols import IntArray
 from consistruct.structures.chains import boundary_scores
-from consistruct.surrogates.chain import ChainGradient, ChainSurrogate
-from consistruct.surrogates.chain._kernels import gradients_packed
+from consistruct.surrogates._chain_kernels import gradients_packed
+from consistruct.surrogates.chains import ChainGradient, ChainSurrogate
 
 __all__ = ["per_edge_steps"]
 

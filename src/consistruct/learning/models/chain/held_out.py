@@ -12,7 +12,7 @@ from consistruct.learning.models.chain.sgd import ChainSGD, Steps, TrainingState
 from consistruct.learning.models.chain.training_set import TrainingSet, hold_out
 from consistruct.structures import Ragged
 from consistruct.structures.chains import viterbi
-from consistruct.surrogates.chain import ChainSurrogate
+from consistruct.surrogates.chains import ChainSurrogate
 
 __all__ = [
     "FEWEST_SEQUENCES",

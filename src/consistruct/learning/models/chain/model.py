@@ -43,7 +43,7 @@ from consistruct.learning.models.solvers.sgd_loop import Arrays, run_epochs
 from consistruct.learning.statistics import Statistic
 from consistruct.protocols import FloatArray
 from consistruct.structures import Ragged
-from consistruct.surrogates.chain import ChainSurrogate
+from consistruct.surrogates.chains import ChainSurrogate
 from consistruct.surrogates.registry import chain_surrogate
 
 __all__ = ["Chain"]

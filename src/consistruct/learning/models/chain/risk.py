@@ -9,7 +9,7 @@ from consistruct.learning.models.chain.training_set import TrainingSet
 from consistruct.learning.models.solvers.lbfgs import LBFGS
 from consistruct.protocols import FloatArray
 from consistruct.structures import Ragged
-from consistruct.surrogates.chain import ChainSurrogate
+from consistruct.surrogates.chains import ChainSurrogate
 
 __all__ = ["ChainRisk", "minimize"]
 

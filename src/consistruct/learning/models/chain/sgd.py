@@ -24,8 +24,8 @@ from consistruct.learning.models.chain.edge_steps import per_edge_steps
 from consistruct.learning.models.chain.training_set import TrainingSet
 from consistruct.learning.models.solvers.sgd_loop import Arrays
 from consistruct.protocols import IntArray
-from consistruct.surrogates.chain import ChainSurrogate
-from consistruct.surrogates.chain._kernels import gradients_packed
+from consistruct.surrogates._chain_kernels import gradients_packed
+from consistruct.surrogates.chains import ChainSurrogate
 
 __all__ = ["ChainSGD", "Steps", "TrainingState"]
 

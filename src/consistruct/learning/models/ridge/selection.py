@@ -375,7 +375,7 @@ def score_path(
         for position, theta in zip(range(len(alphas)), predict(part, y), strict=True):
             theta = rounded_scores(theta, y)
             risk[position] += weight[part] @ statistic.squared_error(theta - y)
-            if loss.decodes_fast:
+            if loss.solver is None:
                 losses = loss(statistic.decode(theta), true[part])
             else:  # squared error stands for the task loss: no oracle is called to choose
                 losses = statistic.squared_error(theta - y)

@@ -1,16 +1,12 @@
-"""What a notebook shows of a loss or a metric."""
+"""Write what a notebook shows of a loss or a metric; the losses themselves carry mathematics."""
 
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING
+from typing import Any
 
 from consistruct._html import card, list_of_facts, table
 from consistruct._members import describe_count
-
-if TYPE_CHECKING:
-    from consistruct.losses.base import Loss
-    from consistruct.losses.metrics.base import Metric
 
 __all__ = ["loss_card", "metric_card"]
 
@@ -18,7 +14,7 @@ LONG = 120  # characters of a title
 LISTED = 8  # predictions and true labels whose costs are shown
 
 
-def loss_card(loss: Loss) -> str:
+def loss_card(loss: Any) -> str:
     """What it counts, over how many labels, and its costs where they are few."""
     low, high = loss.value_range
     facts = [("what it is", _first_line(loss)), ("values", f"{low:g} to {high:g}")]
@@ -36,7 +32,7 @@ def loss_card(loss: Loss) -> str:
     return card(_title(loss), *parts)
 
 
-def metric_card(metric: Metric) -> str:
+def metric_card(metric: Any) -> str:
     """What it is, and what it is about."""
     low, high = metric.value_range
     facts = [
@@ -58,7 +54,7 @@ def _title(member: object) -> str:
     return code if len(code) <= LONG else type(member).__name__
 
 
-def _costs(loss: Loss) -> str:
+def _costs(loss: Any) -> str:
     matrix = loss.matrix()
     k, m = matrix.shape
     pred = _names(getattr(loss, "pred_names", None), k)

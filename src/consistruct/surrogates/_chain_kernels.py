@@ -43,7 +43,7 @@ DecodingSpace = tuple[FloatArray, FloatArray, IntArray]
 
 @compiled
 def decoding_space(longest: int, s: int) -> DecodingSpace:
-    """Memory for sequences of at most `longest` parts."""
+    """Return memory for sequences of at most `longest` parts."""
     return (
         np.empty((longest, s)),
         np.empty((longest, s)),
@@ -60,9 +60,11 @@ def _quadratic(
     gradient: FloatArray,  # (T, s) out
     pairwise: FloatArray,  # (1 or T, s, s) out: added
 ) -> float:
-    """Orthogonal terms: f(c) = const + Σ_t g_t(c_t) + Σ_t h_t(c_t, c_{t+1}), g and h centered.
+    """Return (s/2)·Var_c f by orthogonal terms, and add its gradients.
 
-    So Var_c f = Σ_t mean g_t² + Σ_t mean h_t².
+    f(c) = const + Σ_t g_t(c_t) + Σ_t h_t(c_t, c_{t+1}) with g and h centered in every argument (an
+    analysis of variance). Under uniform c all terms are uncorrelated, so that
+    Var_c f = Σ_t mean g_t² + Σ_t mean h_t², O(T·s²) in place of s^T sequences.
     """
     T, s = unary.shape
     for t in range(T):  # g_t, kept in `gradient`
@@ -81,11 +83,15 @@ def _quadratic(
             rows[:] = 0.0
             columns[:] = 0.0
             mean = 0.0
+            # edges that all parts share have the same row and column means: computed at the first
+            # edge only
             for a in range(s):
                 for b in range(s):
                     rows[a] += edges[edge, a, b] / s
                     columns[b] += edges[edge, a, b] / s
                 mean += rows[a] / s
+        # what an edge says of one end alone belongs to that part: its row mean to t, its column
+        # mean to t + 1, and only the rest is an interaction
         for a in range(s):
             gradient[t, a] += rows[a] - mean
             gradient[t + 1, a] += columns[a] - mean
@@ -126,7 +132,7 @@ def sequence_gradient(
     outer: FloatArray,  # (1, s, s) out, see `sequence_posterior`
     pairwise: FloatArray,  # (1 or T, s, s) out: weight · gradient in the edges, added
 ) -> float:
-    """Value of one sequence, not weighted; infinite if scores forbid all or the true label."""
+    """Return the value of one sequence, not weighted; infinite if scores forbid all or y."""
     T, s = unary.shape
     augmented, values, chosen = space
     scores = unary
@@ -140,6 +146,8 @@ def sequence_gradient(
     if kind == QUADRATIC:
         return _quadratic(scores, edges, shared, weight, gradient, pairwise)
 
+    # max and log-sum-exp of f + m: costs are added to the unary scores of all states but the true
+    # one, after which Viterbi and forward–backward need no change
     if kind == HINGE:
         top = best_sequence(scores, edges, shared, values, chosen[:T])
         if not top > -np.inf:
@@ -169,6 +177,8 @@ def sequence_gradient(
         for t in range(T):
             for a in range(s):
                 gradient[t, a] *= weight
+    # both have the gradient E[features of c] − features of y, under the best sequence or the
+    # marginals
     for t in range(T):
         gradient[t, states[t]] -= weight
         if t > 0:
@@ -190,11 +200,13 @@ def gradients_packed(
     gradient: FloatArray,  # (N, s) out
     pairwise: FloatArray,  # (1 or N, s, s) out, zero on entry
 ) -> None:
-    """Values and weighted gradients of packed sequences."""
+    """Compute values and weighted gradients of packed sequences."""
     s = unary.shape[1]
     longest = 0
     for row in range(len(offsets) - 1):
         longest = max(longest, offsets[row + 1] - offsets[row])
+    # one workspace for the longest sequence: allocating per sequence costs more than short
+    # sequences do
     work = workspace(longest, s)
     space = decoding_space(longest, s)
     outer = np.zeros((1, s, s))
@@ -229,6 +241,8 @@ def gradients_packed(
             outer,
             pairwise if shared else pairwise[start:stop],
         )
+    # marginals of shared edges are outer(a, b)·exp(edge): the sum over all parts of all sequences
+    # is collected without the factor, which is multiplied once
     if shared and exponentials:
         for a in range(s):
             for b in range(s):
