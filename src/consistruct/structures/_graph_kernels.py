@@ -23,7 +23,15 @@ CLOSED = 1e-10
 
 @compiled
 def _pair(theta: FloatArray, table: int, s: int, second: int, x: int, y: int) -> float:
-    """Return the score of a node in state x and its neighbor in state y on their edge."""
+    """Return the score of a node in state x and its neighbor in state y on their edge.
+
+    Parameters
+    ----------
+    table : int
+        Where the edge's s × s table starts in θ.
+    second : int
+        Whether the node is the second end of the edge, whose states number the columns.
+    """
     value: float = theta[table + (y * s + x if second else x * s + y)]
     return value
 
@@ -50,7 +58,18 @@ def _upward(
     """Pass messages from leaves to roots; return the largest score, or log Z if ``soft``.
 
     b_i(x) collects a node and all below it; m_i(y) = max or log Σ exp over x of b_i(x) + θ(x, y) is
-    what its parent in state y sees of it. ``up[i]`` is (parent, edge, 1 if i is the second end).
+    what its parent in state y sees of it. O(V s²).
+
+    Parameters
+    ----------
+    order : (V,) array
+        Nodes, parents before children.
+    up : (V, 3) array
+        (parent, edge, 1 if the node is its second end); roots have parent −1.
+    soft : bool
+        log Σ exp instead of max.
+    b, m : (V, s) arrays
+        Overwritten; a root's message has one entry, over all its states.
     """
     n_nodes, s = b.shape
     total = 0.0
@@ -87,7 +106,18 @@ def _upward(
 def best_of_trees(
     thetas: FloatArray, s: int, order: IntArray, up: IntArray, labels: IntArray, best: FloatArray
 ) -> None:
-    """Write the best label of each row, ties to the smallest state from the roots on."""
+    """Write the best label of each row, ties to the smallest state from the roots on.
+
+    Parameters
+    ----------
+    thetas : (n, width) array
+    s : int
+        States.
+    order, up : (V,) and (V, 3) arrays
+        As in `_upward`.
+    labels, best : (n, V) and (n,) arrays
+        Overwritten; best is −inf where every label is forbidden.
+    """
     n_nodes = len(order)
     b, m = np.empty((n_nodes, s)), np.empty((n_nodes, s))
     for row in range(len(thetas)):
@@ -118,7 +148,15 @@ def trees_of(
 ) -> None:
     """Write log Z and either marginals, or one exact draw per row where ``uniform`` has numbers.
 
-    From the roots down, P(x | parent in y) = exp(b(x) + θ(x, y) − m(y)).
+    From the roots down, P(x | parent in y) = exp(b(x) + θ(x, y) − m(y)): the upward pass has done
+    all sums, so that nothing is normalized here and no digits are lost on the way down.
+
+    Parameters
+    ----------
+    uniform : (n, V) array
+        Numbers in [0, 1), one per node; (0, V) for marginals.
+    log_z, shares, labels : (n,), (n, width) and (n, V) arrays
+        Overwritten: log Z, and marginals laid out as θ (zeros on entry), or draws.
     """
     n_nodes = len(order)
     b, m = np.empty((n_nodes, s)), np.empty((n_nodes, s))
@@ -137,7 +175,8 @@ def trees_of(
                     value = b[i, x] - m[i, y]
                     if parent >= 0:
                         value += _pair(theta, table, s, up[i, 2], x, y)
-                    if not value > -np.inf:  # NaN where the parent cannot be in state y
+                    # NaN where no state of this node goes with y: −inf − (−inf); y has share zero
+                    if not value > -np.inf:
                         continue
                     share = np.exp(value)
                     if len(uniform) > 0:
@@ -166,6 +205,16 @@ def minimum_cut(
     after 0 and 1 are exchanged at some nodes, maximizing the score is a minimum cut (Greig et al.
     1989). It is found in floats by Dinic's algorithm, whose number of steps does not depend on the
     capacities; a saturated arc has residual 0 exactly.
+
+    Parameters
+    ----------
+    theta : (2V + 4E,) array
+        −inf forbids.
+    edges : (E, 2) array
+    start, link : (V + 1,) and (2E, 3) arrays
+        Incident edges, see above.
+    label : (V,) array
+        Overwritten; among best labels the one with the fewest ones, before any exchange.
     """
     n_nodes, n_edges = len(label), len(edges)
     # −inf becomes a cost that no allowed label can reach, so that the arithmetic stays finite
@@ -199,7 +248,8 @@ def minimum_cut(
                     top += 1
                 elif flip[j] != wanted:
                     return np.nan
-    # costs are minus scores: constant + Σ c_i y_i + Σ |w| [y_i = 1, y_j = 0] after the exchange
+    # Costs are minus scores. After the exchange a table t is a constant, two costs of single nodes
+    # and a penalty: −t(y_i, y_j) = −t00 + (t00 − t01) y_j + (t01 − t11) y_i + |w| y_i (1 − y_j)
     constant, cost = 0.0, np.zeros(n_nodes)
     for i in range(n_nodes):
         constant -= scores[2 * i + flip[i]]
@@ -211,7 +261,9 @@ def minimum_cut(
         constant -= t00
         cost[j] += t00 - t01
         cost[i] += t01 - scores[base + 2 * (1 - fi) + 1 - fj]
-    # arcs come in pairs k, k ^ 1; a source joins nodes that gain by 1, a sink those that lose
+    # Nodes on the side of the source are 1. The source joins those whose cost is negative, so that
+    # leaving one at 0 pays for it; those of positive cost are joined to the sink. Arcs come in
+    # pairs k, k ^ 1, one for each direction.
     source, sink = n_nodes, n_nodes + 1
     n_arcs = 2 * (n_edges + n_nodes)
     to, room = np.empty(n_arcs, np.int64), np.zeros(n_arcs)
@@ -227,6 +279,8 @@ def minimum_cut(
     flow, level = 0.0, np.empty(n_nodes + 2, np.int64)
     path = np.empty(n_nodes + 2, np.int64)
     while True:
+        # distances from the source along arcs with room; they grow with every round, which bounds
+        # the number of rounds by the number of nodes
         level[:] = -1
         level[source], stack[0], head, tail = 0, source, 0, 1
         while head < tail:
@@ -239,6 +293,7 @@ def minimum_cut(
                     tail += 1
         if level[sink] < 0:
             break
+        # a blocking flow along shortest paths: dead ends are never entered twice in a round
         current = first[: n_nodes + 2].copy()
         i, depth = source, 0
         while True:
@@ -285,7 +340,10 @@ def _beliefs(
     link: IntArray,
     out: FloatArray,
 ) -> float:
-    """Write a node's scores plus all messages into it; return the largest."""
+    """Write a node's scores plus all messages into it, (s,); return the largest.
+
+    ``messages[e, d]`` (s,) is what end d of edge e sends to the other end: so end 1 − d reads it.
+    """
     s = len(out)
     out[:] = theta[i * s : (i + 1) * s]
     for k in range(start[i], start[i + 1]):
@@ -302,11 +360,26 @@ def _sweep(
     link: IntArray,
     label: IntArray,
 ) -> float:
-    """Visit all nodes in order, send messages ahead; return the bound, of a sweep backwards.
+    """Visit all nodes, send messages ahead and choose states; return a bound on all labels.
 
     Edges fall into chains along which node numbers grow, max(number ahead, number behind) of them
     through each node, which share its belief equally. The bound adds up the best scores of all
     chains: what is taken off beliefs and messages to keep their maxima at zero (Kolmogorov 2006).
+
+    Why this is a bound, whatever the messages were before: give each chain through i the share
+    γ b_i − (messages into i along the chain) of its scores, with b_i as i is visited. Shares add up
+    to θ_i, as every message belongs to one chain. Along a chain, what a node sends is then the
+    recursion of the best score, and so the maxima add up to Σ over chains of their best scores,
+    which is at least the score of any one label.
+
+    Parameters
+    ----------
+    forward : bool
+        Whether nodes are visited in the order of their numbers.
+    messages : (E, 2, s) array
+        Changed in place.
+    label : (V,) array
+        Overwritten: each node's best state given those behind and the messages from ahead.
     """
     n_nodes, s = len(label), messages.shape[2]
     bound = 0.0
@@ -365,7 +438,18 @@ def dual_rows(
     sweeps: int,
     label: IntArray,
 ) -> tuple[float, float]:
-    """Write the best label that sweeps of TRW-S meet; return its score and the smallest bound."""
+    """Write the best label that sweeps of TRW-S meet; return its score and the smallest bound.
+
+    The bounds of forward and of backward sweeps both hold. They converge to a point where no single
+    chain can improve them, which may be above the value of the relaxation.
+
+    Parameters
+    ----------
+    sweeps : int
+        Most sweeps forwards; as many go backwards.
+    label : (V,) array
+        Overwritten.
+    """
     messages = np.zeros((len(edges), 2, s))
     trial = np.zeros(len(label), np.int64)
     score, bound, last, stale = -np.inf, np.inf, np.inf, 0
