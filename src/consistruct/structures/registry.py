@@ -16,6 +16,7 @@ from consistruct.structures.chains import Chain
 from consistruct.structures.classes import Blocks, Classes, Full
 from consistruct.structures.decisions import Decisions, Oracle
 from consistruct.structures.dense import Dense
+from consistruct.structures.graphs import Graph
 from consistruct.structures.matchings import Matchings
 from consistruct.structures.orders import Positions
 from consistruct.structures.pair_orders import PairDiscount, PairOrder
@@ -84,6 +85,16 @@ STRUCTURES: dict[str, StructureEntry] = {
         (Chain(1, 3), Chain(2, 2), Chain(4, 2), Chain(3, 3)),
         (Chain(210, 2), Chain(100, 7)),
     ),
+    "graph": StructureEntry(
+        Graph,
+        (
+            Graph([[0, 1]], 3),
+            Graph([[2, 0], [1, 0]], 2, n_nodes=4),  # a tree whose edges point up, a lone node
+            Graph([[0, 1], [1, 2], [2, 0]], 2),
+            Graph.grid(2, 3, 2),
+        ),
+        (Graph.grid(15, 14, 2), Graph([[t, t + 1] for t in range(99)], 5)),
+    ),
     "positions": StructureEntry(
         Positions,
         (
@@ -140,7 +151,9 @@ ORACLES: dict[str, type[Oracle]] = {
     )
 }
 
-KNOWN = "own, full, blocks:3,5,2 or blocks:4x25, separable, chain, sortable, matrix:FILE.csv"
+KNOWN = (
+    "own, full, blocks:3,5,2 or blocks:4x25, separable, chain, graph:4x5, sortable, matrix:FILE.csv"
+)
 
 
 def parse_scores(spec: str, loss: TaskLoss) -> Structure:
