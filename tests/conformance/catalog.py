@@ -12,6 +12,7 @@ from consistruct.structures import (
     Classes,
     Dense,
     Full,
+    Graph,
     Matchings,
     Orthonormalized,
     PairDiscount,
@@ -88,6 +89,7 @@ SPACES: tuple[Structure, ...] = (
 # spaces over the same labels, to map between: (space, others)
 RELATED: tuple[tuple[Structure, tuple[Structure, ...]], ...] = (
     (Chain(3, 2), (Separable(3), Orthonormalized(Separable(3)), Full(Classes(8)))),
+    (Graph([[0, 2], [1, 2]], 2), (Separable(3), Chain(3, 2))),
     (Separable(3), (Chain(3, 2), Blocks((4, 4)), Blocks((3, 5)))),
     (Blocks((1, 2, 3)), (Blocks((3, 3)), Blocks((2, 4)), Blocks(assignment=(0, 1, 1, 0, 0, 0)))),
     (Blocks(assignment=(1, 0, 1, 2)), (Blocks(assignment=(0, 1, 0, 1)), Blocks((2, 2)))),

@@ -10,7 +10,7 @@ import pytest
 import scipy
 
 import consistruct as cs
-from consistruct.structures import Chain, Graph, decode_graphs, graphs
+from consistruct.structures import Chain, Graph, Separable, decode_graphs, graphs
 from consistruct.structures.registry import parse_scores
 
 
@@ -216,6 +216,18 @@ def test_hardness_of_graphs():
         farthest = (diagonal[:, None] + diagonal[None] - 2 * kernel).max()
         assert graph.diameter_is_exact
         assert float(graph.diameter_squared()) == pytest.approx(farthest)
+
+
+def test_hamming_is_expressed_by_huge_graphs():
+    """Scores of single nodes are scores without tables, and a loss finds its targets in them."""
+    grid, alone = Graph.grid(15, 20, 3), Separable(300, 3)
+    theta = np.random.default_rng(6).normal(size=(2, alone.width))
+    moved = grid.coordinates(alone)(theta)
+    labels = grid.predictions.sample(5, np.random.default_rng(7))
+    np.testing.assert_allclose(moved @ grid.embed(labels).T, theta @ alone.embed(labels).T)
+    bound = cs.calibration_function(cs.losses.Hamming(300, 3), grid)(0.5)
+    # Theorem 7 holds for the span of the graph, which is larger and so at least as hard to learn
+    assert bound >= 0.5**2 / (4 * grid.effective_classes()) * (1 - 1e-9)
 
 
 def test_grids_and_shared_tables():

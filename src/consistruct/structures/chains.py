@@ -29,8 +29,7 @@ from consistruct.structures._chain_kernels import (
     viterbi_rows,
 )
 from consistruct.structures.base import Predictable
-from consistruct.structures.operators import FunctionMap
-from consistruct.structures.parts import PartScores, ProductGram, Separable
+from consistruct.structures.parts import PartScores, ProductGram, Separable, padding_map
 from consistruct.structures.ragged import Ragged
 
 __all__ = [
@@ -430,12 +429,7 @@ class Chain(PartScores):
 
     def coordinates(self, other: ScoreSpace) -> LinearMap:
         """Pad separable scores by zero edges; list labels otherwise."""
-        # separable scores are chain scores without edges: θ is padded by zeros, the transpose cuts
         self._check_same_predictions(other)
         if isinstance(other, Separable) and other.n_states == self.n_states:
-            n_unary, n_edge = other.width, self.width - other.width
-            return FunctionMap(
-                lambda theta: np.pad(theta, ((0, 0), (0, n_edge))),
-                lambda theta: theta[:, :n_unary],
-            )
+            return padding_map(other.width, self.width)
         return super().coordinates(other)

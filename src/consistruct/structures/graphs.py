@@ -28,7 +28,7 @@ from numpy.typing import ArrayLike
 from consistruct._members import ArrayField, frozen_array
 from consistruct._validation import check_count, check_rows, check_theta, refuse_all_forbidden
 from consistruct.exceptions import LossSpecError, TooManyLabelsError
-from consistruct.protocols import FloatArray, IntArray, LabelArray, TaskLoss
+from consistruct.protocols import FloatArray, IntArray, LabelArray, LinearMap, ScoreSpace, TaskLoss
 from consistruct.structures._graph_kernels import (
     best_of_trees,
     dual_rows,
@@ -38,7 +38,7 @@ from consistruct.structures._graph_kernels import (
 )
 from consistruct.structures.base import ENUMERATION_LIMIT, Predictable, Structure
 from consistruct.structures.operators import BaseGram, group_equal, helmert_contrasts
-from consistruct.structures.parts import Product
+from consistruct.structures.parts import Product, Separable, padding_map
 from consistruct.structures.paths import check_edges
 
 __all__ = ["Graph", "GraphDecision", "decode_graphs"]
@@ -418,6 +418,13 @@ class Graph(Structure):
     @property
     def diameter_is_exact(self) -> bool:
         return bool(self._agreement.gaps[0] < 1 - 1e-6)
+
+    def coordinates(self, other: ScoreSpace) -> LinearMap:
+        """Pad separable scores by zero tables; list labels otherwise."""
+        self._check_same_predictions(other)
+        if isinstance(other, Separable) and other.n_states == self.n_states:
+            return padding_map(other.width, self.width)
+        return super().coordinates(other)
 
     # --- pictures ---
 

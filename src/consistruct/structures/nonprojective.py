@@ -41,7 +41,15 @@ from consistruct._validation import check_scores
 from consistruct.protocols import FloatArray, IntArray
 from consistruct.structures.trees import arborescences
 
-__all__ = ["arc_table", "are_trees", "best_trees", "count_trees", "sample_trees", "tree_marginals"]
+__all__ = [
+    "arc_table",
+    "are_trees",
+    "best_trees",
+    "count_trees",
+    "minimum_risk_trees",
+    "sample_trees",
+    "tree_marginals",
+]
 
 # Mantissas stay within 2^±128 or so, so that products of two stay within the range of a double.
 RADIX = 2.0**256
@@ -149,8 +157,7 @@ def best_trees(
 ) -> IntArray:
     """Return argmax Σ_m s[head(m), m] for each sentence (Chu–Liu, Edmonds): heads, (Σ n,). O(n³).
 
-    With marginals for scores this is the decision of fewest expected head errors; forbidden arcs
-    must be −inf there too. One root arc is enforced by taking from each root arc more than any two
+    One root arc is enforced by taking from each root arc more than any two
     trees differ, which is exact for integers and otherwise as exact as the sum of the scores is.
 
     >>> import numpy as np
@@ -163,6 +170,24 @@ def best_trees(
     chosen = np.zeros(len(flat))
     _refuse_no_tree(~_best(flat, cuts, arcs, single_root, chosen))
     return _heads(chosen, cuts, arcs)
+
+
+def minimum_risk_trees(
+    scores: ArrayLike, offsets: ArrayLike, arcs: IntArray, *, single_root: bool = True
+) -> IntArray:
+    """Return the tree of fewest expected head errors under p for each sentence: heads, (Σ n,).
+
+    E[number of wrong heads] = n − Σ_m P(head(m) → m), so that it is the best tree for marginals as
+    scores. Forbidden arcs stay forbidden: a tree may have use for an arc of probability zero.
+
+    >>> import numpy as np
+    >>> minimum_risk_trees([1.0, 2.0, 0.0, 0.0], [0, 4], arc_table(2))
+    array([2, 0])
+    """
+    flat = np.asarray(scores, dtype=np.float64)
+    _, shares = tree_marginals(flat, offsets, arcs, single_root=single_root)
+    shares[np.isneginf(flat)] = -np.inf
+    return best_trees(shares, offsets, arcs, single_root=single_root)
 
 
 def _sizes(cuts: IntArray) -> IntArray:

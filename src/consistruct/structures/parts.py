@@ -36,7 +36,12 @@ from consistruct._validation import (
 from consistruct.exceptions import FamilyError, LossSpecError
 from consistruct.protocols import FloatArray, IntArray, LabelArray, LabelSet, TaskLoss
 from consistruct.structures.base import FiniteLabels, Predictable, Structure, integer_array
-from consistruct.structures.operators import BaseGram, group_equal, helmert_contrasts
+from consistruct.structures.operators import (
+    BaseGram,
+    FunctionMap,
+    group_equal,
+    helmert_contrasts,
+)
 from consistruct.structures.ragged import Ragged
 
 __all__ = ["PartScores", "Product", "ProductGram", "Separable"]
@@ -436,3 +441,11 @@ class Separable(PartScores):
         """Return 2·s·T, the distance of two labels that differ in every part."""
         # F_iᵀḠ⁺F_j = 1 + Σ_t (s·[i_t = j_t] − 1): every part that differs adds 2s to the distance
         return Fraction(2 * self.n_states * self._length("have a diameter"))
+
+
+def padding_map(n_unary: int, width: int) -> FunctionMap:
+    """Map separable scores to scores of parts and pairs: no pair counts, the transpose cuts."""
+    return FunctionMap(
+        lambda theta: np.pad(theta, ((0, 0), (0, width - n_unary))),
+        lambda theta: theta[:, :n_unary],
+    )
