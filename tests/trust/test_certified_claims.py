@@ -244,6 +244,23 @@ def test_the_envelope_is_the_largest_convex_minorant(k):
         assert (np.asarray(H.envelope().gap(at)) == 0).all()
 
 
+def test_pieces_and_envelope_know_the_labels_that_only_exact_arithmetic_tells_apart():
+    """Floats see two labels of four that can win: the curve of their pairs was too high."""
+    L = np.array([[0.31, 0.09, 0.5], [0.83, 0.87, 0.41], [0.98, 0.97, 0.32], [0.12, 0.84, 0.94]])
+    line = np.array([0.42276527265265684, -0.6772606566297126, 0.7062762008487691, -0.095570180155])
+    for F in (
+        np.column_stack([line, 3 * line]),  # the products are rounded: rank 2
+        np.column_stack([line, line + np.array([1.0, 0.0, -2.0, 3.0]) * 1e-12]),
+    ):
+        H = curve(L, F)
+        at = np.linspace(0.05, 1.0, 20) * H.max_eps
+        for eps, height in zip(at, np.asarray(H.envelope()(at)), strict=True):
+            exact = true_label(L, F, eps)
+            assert Fraction(float(height)) <= exact
+            piece = next(p for p in H.pieces if p.low < eps <= p.high)
+            assert abs(piece(eps) - float(exact)) <= 1e-9 * H(H.max_eps)
+
+
 # --- rounded numbers for readers ---
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from sklearn.compose import ColumnTransformer
+from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 
@@ -88,6 +90,23 @@ def test_large_tables(rows):
     neighbors = Stack([Probabilities(KNeighborsClassifier(5))])
     model = cs.TaskLossClassifier("zero_one", neighbors, random_state=0).fit(*squares(rows, 0))
     met, reported = as_expected(model, *squares(5 * TEST, 1))
+    assert met, reported
+
+
+def weak_columns(n, seed):
+    """Twelve columns of which five matter a little: a path of penalties without a clear best."""
+    X, y = make_classification(
+        14_000, 12, n_informative=5, n_classes=3, flip_y=0.1, class_sep=0.7, random_state=seed
+    )
+    return (X[:n], y[:n]), (X[n:], y[n:])
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_tables_on_which_fits_choose_penalties_far_apart(seed):
+    train, test = weak_columns(8000, seed)
+    stack = Stack([Ridge("linear"), Probabilities(GaussianNB())])
+    model = cs.TaskLossClassifier("zero_one", stack, random_state=0).fit(*train)
+    met, reported = as_expected(model, *test)
     assert met, reported
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_breast_cancer
@@ -18,7 +19,8 @@ from typer.testing import CliRunner
 
 import consistruct as cs
 from consistruct.cli import app
-from consistruct.learning import load, save
+from consistruct.learning import load, read_data, save
+from consistruct.learning.encoding.frames import as_array
 
 FRAMES = {
     "pandas": lambda columns: pd.DataFrame(columns),
@@ -283,6 +285,19 @@ def test_whole_numbers_beyond_2_53_stay_exact_in_every_table(table):
         model = fast().fit(table, [f"c{i % 2}" for i in range(N)])
     assert set(model.columns_.columns[0].categories) == {str(2**53 + 1), str(2**53 + 2)}
     assert model.score(table, [f"c{i % 2}" for i in range(N)]) == 0
+
+
+def test_decimals_are_the_nearest_floats_in_files_and_frames(tmp_path):
+    cells = [Decimal(int(x)).scaleb(-3) for x in RNG.integers(-(10**9), 10**9, N)]
+    wanted = [float(cell) for cell in cells]  # correctly rounded; casts of libraries divide
+    table = pa.table({"a": cells, "y": LABELS})
+    pq.write_table(table, tmp_path / "d.parquet")
+    assert read_data(tmp_path / "d.parquet", target="y").X[:, 0].tolist() == wanted
+    for make in FRAMES.values():
+        model = fast().fit(make({"a": cells}), LABELS)
+        assert model.columns_.read(make({"a": cells}))[:, 0].tolist() == wanted
+        costs = make({"no": cells, "yes": cells[::-1]})
+        assert as_array(costs, "costs").astype(float)[:, 0].tolist() == wanted
 
 
 def test_powers_of_two_are_numbers_in_frames_as_in_files():

@@ -67,6 +67,19 @@ def test_where_every_calibration_set_gives_a_rule_the_level_is_kept_by_ninety_of
     assert found.guarantee.always
 
 
+def test_levels_and_confidences_are_printed_as_they_were_requested():
+    """0.12345649 was printed as 0.123456, which is below it, and 0.9999999 as 1."""
+    draw, model = population(lambda distance: np.full(len(distance), 0.0))
+    rows = draw(500, np.random.default_rng(1))
+    for confidence in (0.9999999, 0.57):
+        safe = cs.RiskControl(model, level=0.12345649, confidence=confidence, policy="abstain")
+        stated = str(safe.fit(*rows).guarantee_)
+        assert "at most 0.12345649 for" in stated
+        assert f"with probability {confidence} over" in stated
+        share = {0.9999999: "99.99999", 0.57: "57"}[confidence]
+        assert f"this holds of {share} of 100 issued rules" in stated
+
+
 @pytest.mark.parametrize("name", ["risk.md", "howto/metrics.md"])
 def test_the_documentation_states_nothing_else(name, request):
     text = (request.config.rootpath / "docs" / name).read_text(encoding="utf-8")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -56,9 +57,9 @@ class Guarantee:
     def __str__(self) -> str:
         what = "mean loss of the answers" if self.risk == "selective" else "mean loss"
         level = (
-            ", ".join(f"{name}: {value:g}" for name, value in self.level.items())
+            ", ".join(f"{name}: {_exact(value)}" for name, value in self.level.items())
             if isinstance(self.level, dict)
-            else f"{self.level:g}"
+            else _exact(self.level)
         )
         rows = (
             "rows with the frequencies that the weights describe"
@@ -81,13 +82,24 @@ class Guarantee:
             return f"on average over calibration sets{none}"
         if self.always:
             return (
-                f"with probability {self.confidence:g} over the calibration set; every set gives a "
-                f"rule, so that this holds of {100 * self.confidence:g} of 100 issued rules"
+                f"with probability {_exact(self.confidence)} over the calibration set; every set "
+                f"gives a rule, so that this holds of {_exact(self.confidence, 100)} of 100 issued "
+                "rules"
             )
         return (
-            f"in this sense: with probability {self.confidence:g} over the calibration set no rule "
-            "is issued that exceeds it; of the rules that are issued a larger share may exceed it"
+            f"in this sense: with probability {_exact(self.confidence)} over the calibration set "
+            "no rule is issued that exceeds it; of the rules that are issued a larger share may "
+            "exceed it"
         )
+
+
+def _exact(value: float, times: int = 1) -> str:
+    """Return `times` the number in decimals, none left out: 0.9999999 is not 1.
+
+    >>> _exact(0.9), _exact(0.9, 100), _exact(0.9999999, 100)
+    ('0.9', '90', '99.99999')
+    """
+    return f"{(times * Decimal(repr(float(value)))).normalize():f}"
 
 
 @dataclass(frozen=True)

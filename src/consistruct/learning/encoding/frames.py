@@ -288,11 +288,11 @@ def as_array(values: Any, name: str = "y", *, complete: bool = True) -> Any:
         return values
     if complete:
         refuse_missing_rows(name, series.is_null().to_numpy())
-    if series.dtype.is_decimal():  # of databases
-        series = series.cast(nw.Float64)
-        whole = series.drop_nulls().to_numpy()
-        if complete and (whole == np.floor(whole)).all() and (np.abs(whole) < EXACT).all():
-            series = series.cast(nw.Int64)
+    if series.dtype.is_decimal():  # of databases; their casts to floats round twice
+        cells = series.to_list()
+        exact = np.array([np.nan if is_gone(cell) else float(cell) for cell in cells])
+        whole = complete and (exact == np.floor(exact)).all() and (np.abs(exact) < EXACT).all()
+        return exact.astype(np.int64) if whole else exact
     array = np.asarray(series.to_numpy())
     # pandas has its own dtypes for numbers that may be missing: complete ones are plain numbers
     return np.array(series.to_list()) if array.dtype == object and _plain(series) else array

@@ -229,7 +229,7 @@ class PoolMethod(Method):
     @property
     def fast_pieces(self) -> bool:  # type: ignore[override]
         """Whether the pieces are known, or few pairs are to be traced."""
-        few = self.problem.n_rows <= FEW_LABELS and self.prover.exact
+        few = len(self.prover.rows) <= FEW_LABELS and self.prover.exact
         return few or "_pieces" in self.__dict__
 
     def pieces(self) -> tuple[Quadratic, ...]:
@@ -237,22 +237,23 @@ class PoolMethod(Method):
 
     @cached_property
     def _pieces(self) -> tuple[Quadratic, ...]:
-        n_pairs = len(self._source.limits)
-        if n_pairs > PIECE_LIMIT:
+        # which labels can win is decided exactly: where floats see fewer, because the scores have a
+        # direction too small for them, the pairs of the others may be the cheapest
+        labels = self.prover.rows
+        pairs = [(i, j) for i in labels for j in labels if i != j]
+        if len(pairs) > PIECE_LIMIT:
             raise ConsistructError(
-                f"exact pieces need the curves of {n_pairs} pairs, more than the limit of "
+                f"exact pieces need the curves of {len(pairs)} pairs, more than the limit of "
                 f"{PIECE_LIMIT}; use interval(eps)"
             )
-        curves: dict[bytes, list[Piece]] = {}
-        labels = self.problem.labels
-        for number, (a, b) in enumerate(self._source.pairs.tolist()):
-            _, signature = self._source.problem(number)
+        curves: dict[Any, list[Piece]] = {}
+        for i, j in pairs:
+            cells = self.cells(i, j) if len(labels) > FEW_LABELS else None
+            signature = (i, j) if cells is None else cells.signature
             if signature not in curves:
                 curves[signature] = [
                     (low, high, *(x / self.scale for x in coefficients))  # type: ignore[misc]
-                    for low, high, *coefficients in self.prover.trace(
-                        int(labels[a]), int(labels[b])
-                    )
+                    for low, high, *coefficients in self.prover.trace(i, j)
                 ]
         return lower_envelope(list(curves.values()))
 

@@ -301,6 +301,10 @@ def _missing(values: NDArray[Any]) -> NDArray[np.bool_]:
 
 def _floats(values: Any) -> NDArray[np.float64]:
     """A pyarrow array as float64, NaN where there is none."""
+    import pyarrow.types as kinds
+
+    if kinds.is_decimal(values.type):  # its cast divides by a power of ten, rounding twice
+        values = values.cast("string")
     return np.asarray(values.cast("float64", safe=False).to_numpy(), dtype=np.float64)
 
 
