@@ -79,6 +79,9 @@ class FileBudget:
     model_bytes, model_ratio : int
         The same for everything that a model file rebuilds: strings, whose cells are all as wide as
         the widest, and arrays, once for each place that refers to them.
+    model_labels : int
+        A size of a fitted loss, such as its classes, may be so large, or as large as the file has
+        bytes: weights of each class take more. Long queries need the number.
     tree_nodes : int
         Nodes of a label tree, twice the number of labels that can be listed.
     """
@@ -89,6 +92,7 @@ class FileBudget:
     inflated_ratio: int = 32
     model_bytes: int = 64 * 2**20
     model_ratio: int = 64
+    model_labels: int = 2**16
     tree_nodes: int = 8192
 
     def inflated(self, size: int) -> int:
@@ -98,6 +102,10 @@ class FileBudget:
     def model(self, size: int) -> int:
         """Bytes that everything in a model file of `size` bytes may take together."""
         return max(self.model_bytes, self.model_ratio * size)
+
+    def model_sizes(self, size: int) -> int:
+        """Labels, items or states that a fitted loss in a model file of `size` bytes may have."""
+        return max(self.model_labels, size)
 
 
 SPECS = SpecBudget()

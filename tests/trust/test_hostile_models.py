@@ -301,6 +301,32 @@ def test_generators_by_counter_are_refused_too(new, tmp_path):
 # --- memory -------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("place", ["statistic_", "loss_"])
+def test_a_number_of_classes_that_the_file_cannot_be_about_is_refused(place, tmp_path):
+    """Seven digits, and the estimates of sixty rows took gigabytes."""
+    model = TaskLossClassifier("hamming", Ridge("linear")).fit(X, np.column_stack([Y, 1 - Y]))
+    header, arrays = saved(model, tmp_path / "model")
+    node = header["estimator"]["state"][place]
+    node = node if place == "loss_" else node["arguments"]["loss"]
+    node["arguments"]["T"] = 10**7
+    write(tmp_path / "model", header, arrays)
+    refused(tmp_path / "model", r"T=10000000; a model file of \d+ bytes may name sizes of up to")
+
+
+def test_what_is_not_fitted_may_have_any_number_of_labels(tmp_path):
+    save(TaskLossClassifier(cs.losses.ZeroOne(10**7)), tmp_path / "model")
+    assert load(tmp_path / "model").loss == cs.losses.ZeroOne(10**7)
+
+
+def test_the_answers_of_a_classifier_are_as_wide_as_its_columns(tmp_path):
+    model = TaskLossClassifier(model=Probabilities(LogisticRegression())).fit(X, Y)
+    header, arrays = saved(model, tmp_path / "model")
+    question = header["estimator"]["state"]["model_"]["state"]["questions_"]["v"][0]
+    question["arguments"]["answers"]["shape"][1] = 10**7
+    write(tmp_path / "model", header, arrays)
+    refused(tmp_path / "model", "answers must have one column for each of the 2 columns")
+
+
 def test_many_wide_strings_share_one_budget(tmp_path):
     """Each within what one array may take; together they took gigabytes."""
     header, arrays = saved(TaskLossClassifier(), tmp_path / "model")

@@ -344,8 +344,13 @@ class TargetEstimator(LossParameters):
     def _in_chunks(self, inputs: Any, compute: Any) -> Any:
         """`compute` of packed inputs; wide estimates of rows are held for few at a time."""
         n = inputs.shape[0] if hasattr(inputs, "shape") else len(inputs)
-        size = max(1, CHUNK_BYTES // (8 * max(1, getattr(self.statistic_, "width", 1))))
-        if self.kind_.name != "rows" or n <= size:
+        if self.kind_.name != "rows":
+            return compute(inputs)
+        # the model may average something finer than was requested
+        averaged = (self.statistic_, self.model_.statistic_)
+        width = max(getattr(statistic, "width", 1) for statistic in averaged)
+        size = max(1, CHUNK_BYTES // (8 * max(1, width)))
+        if n <= size:
             return compute(inputs)
         parts = [
             compute(self.kind_.take(inputs, np.arange(start, min(start + size, n))))

@@ -43,6 +43,23 @@ _BIT_GENERATORS: dict[str, Any] = {
     name: getattr(np.random, name) for name in ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64")
 }
 _INT64 = 2**63
+# how many labels, items, parts or states a loss or structure has
+_SIZES = frozenset(
+    {
+        "T",
+        "columns",
+        "k",
+        "n",
+        "n_classes",
+        "n_costs",
+        "n_grades",
+        "n_items",
+        "n_parts",
+        "n_states",
+        "rows",
+        "sizes",
+    }
+)
 
 
 def _is_plain(entry: Any) -> bool:
@@ -189,6 +206,7 @@ class Decoder:
         self.file_bytes = file_bytes
         self._bytes_left = FILES.model(file_bytes)
         self._built: dict[tuple[str, str], NDArray[Any]] = {}
+        self._learned = False  # within what a fit has learned
 
     def decode(self, node: Any) -> Any:
         if node is None or isinstance(node, bool | int | float | str):
@@ -290,11 +308,33 @@ class Decoder:
 
     def _object(self, node: dict[str, Any]) -> Any:
         known: ModelType = self.types.named(node["class"])
-        arguments, state = (
-            {name: self.decode(value) for name, value in node.get(part, {}).items()}
-            for part in ("arguments", "state")
-        )
+        learned = self._learned
+        arguments = self._values(node, "arguments")
+        if learned and known.name.startswith(("losses.", "structures.")):
+            self._check_sizes(known.name, arguments)
+        self._learned = True
+        state = self._values(node, "state")
+        self._learned = learned
         return known.put_together(_own_choices(arguments), state)
+
+    def _values(self, node: dict[str, Any], part: str) -> dict[str, Any]:
+        return {name: self.decode(value) for name, value in node.get(part, {}).items()}
+
+    def _check_sizes(self, name: str, arguments: Mapping[str, Any]) -> None:
+        """Refuse a number of labels that no weights in the file can be about.
+
+        A few digits would make each row's estimates, or a sample of true labels, take gigabytes.
+        What was not learned may name any size: a fit bounds it by the data.
+        """
+        most = FILES.model_sizes(self.file_bytes)
+        for field in sorted(_SIZES & set(arguments)):
+            value = arguments[field]
+            sizes = [size for size in np.ravel([value]).tolist() if type(size) is int]
+            if sum(map(abs, sizes)) > most:
+                raise ModelFileError(
+                    f"it has {name} with {field}={value!r:.100}; a model file of "
+                    f"{self.file_bytes} bytes may name sizes of up to {most}"
+                )
 
     _METHODS = {  # noqa: RUF012
         "int": _int,

@@ -51,6 +51,14 @@ class Question:
     answers: sp.csr_array
     codes: IntArray | None = None
 
+    def __post_init__(self) -> None:
+        # a model file may claim any width; estimates of one row would then take gigabytes
+        if self.answers.shape[1] != len(self.columns):
+            raise ValueError(
+                f"answers must have one column for each of the {len(self.columns)} columns that "
+                f"they determine, got shape {self.answers.shape}"
+            )
+
     @property
     def open(self) -> bool:
         """Whether there is anything to learn: more than one answer occurs."""
