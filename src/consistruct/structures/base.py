@@ -458,7 +458,8 @@ class Structure(Member, ABC):
     def from_spec(cls, argument: str, loss: TaskLoss) -> Structure | None:
         """Build the structure that ``name:argument`` names over the predictions of a loss.
 
-        None where the argument is not understood, or where the structure comes with its loss only.
+        Those are `loss.score_space.predictions`. None where the argument is not understood, or
+        where the structure comes with its loss only.
         """
         return None
 

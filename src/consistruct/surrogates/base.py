@@ -189,7 +189,12 @@ class BaseSurrogate(Member, ABC):
 
 
 class EnumeratedSurrogate(BaseSurrogate):
-    """Sum or maximize over all predictions, listed once within `ENUMERATION_LIMIT`."""
+    """Sum or maximize over all predictions, listed once within `ENUMERATION_LIMIT`.
+
+    A member finds what its formula needs: ``_embedding`` is F, (k, width), so that all scores are
+    ``theta @ F.T``; ``_losses(true)`` are L(c, y), (n, k); ``_true_labels(true)`` are the rows of F
+    that belong to the true labels, (n,); ``_measure`` is μ, (k,). CONTRIBUTING.md has an example.
+    """
 
     @classmethod
     def default_scores(cls, loss: Loss) -> Structure:
