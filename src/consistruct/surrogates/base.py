@@ -229,9 +229,9 @@ class EnumeratedSurrogate(BaseSurrogate):
     @cached_property
     def _all_true_labels(self) -> tuple[IntArray, FloatArray, FloatArray]:
         """Return prediction index (m,), target (m, width) and offset (m,) of every true label."""
-        every = self.loss.true_labels.enumerate()
-        named = self.score_space.predictions.index(self.loss.true_label_as_prediction(every))
-        return named, dense_target(self.loss.target(every)), self.loss.offset(every)
+        labels = self.loss.true_labels.enumerate()
+        named = self.score_space.predictions.index(self.loss.true_label_as_prediction(labels))
+        return named, dense_target(self.loss.target(labels)), self.loss.offset(labels)
 
     def _true_labels(self, true: ArrayLike) -> IntArray:
         """Return the index of the prediction that names each true label, (n,)."""
