@@ -27,7 +27,7 @@ __all__ = ["Combination", "mixture"]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Combination(Loss):
-    """Σ_m w_m L_m with w_m ≥ 0 over the same predictions and true labels; written with + and *.
+    """Add up losses over the same labels: Σ_m w_m L_m with w_m ≥ 0, written with + and *.
 
     Targets add up, u_y = Σ_m w_m B_m u_y^m, once B_m maps every term into one score space: that of
     a term which spans the others' (blocks within full scores, say); otherwise, for few enough

@@ -60,7 +60,7 @@ class MatrixLoss(Loss):
     @property
     @abstractmethod
     def _columns(self) -> FloatArray:
-        """L, (n predictions, n true labels), read-only."""
+        """Return L, (n predictions, n true labels), read-only."""
 
     @property
     @abstractmethod
@@ -341,7 +341,7 @@ def _axis(name: object) -> Axis | None:
 
 
 def corner(name: object) -> tuple[object, object]:
-    r"""What the corner cell of a table calls its rows and its columns, such as ``true\pred``.
+    r"""Return what the corner cell of a table calls rows and columns, such as ``true\pred``.
 
     >>> corner("true/pred"), corner("true")
     (('true', 'pred'), ('true', None))
