@@ -33,7 +33,7 @@ RENAMED = {
     "no_answer": "abstain_index",
     "safer": "a policy of guarantees/risk",
 }
-FIELD_WORDS = {"power_law"}  # a law in the field too: learning curves
+FIELD_WORDS = {"power_law", "told_apart"}  # a law of learning curves; plain English
 
 
 def words(name):

@@ -15,9 +15,9 @@ LISTED = 8  # predictions and true labels whose costs are shown
 
 
 def loss_card(loss: Any) -> str:
-    """What it counts, over how many labels, and its costs where they are few."""
+    """Show what a loss charges, over how many labels, and its costs where they are few."""
     low, high = loss.value_range
-    facts = [("what it is", _first_line(loss)), ("values", f"{low:g} to {high:g}")]
+    facts = [("what it does", _first_line(loss)), ("values", f"{low:g} to {high:g}")]
     size, true_size = loss.n_labels, loss.true_labels.size
     if size is None:
         facts.append(("predictions", "a family: the size comes with the data"))
@@ -33,10 +33,10 @@ def loss_card(loss: Any) -> str:
 
 
 def metric_card(metric: Any) -> str:
-    """What it is, and what it is about."""
+    """Show what a metric measures, and of how many classes."""
     low, high = metric.value_range
     facts = [
-        ("what it is", _first_line(metric)),
+        ("what it does", _first_line(metric)),
         ("values", f"{low:g} to {high:g}, greater is better"),
         (
             "kind",
@@ -49,7 +49,7 @@ def metric_card(metric: Any) -> str:
 
 
 def _title(member: object) -> str:
-    """The code that makes it, unless that is long: a matrix is shown below or not at all."""
+    """Return the code that makes it, unless that is long: a matrix is shown below or not at all."""
     code = repr(member)
     return code if len(code) <= LONG else type(member).__name__
 

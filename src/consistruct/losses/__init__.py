@@ -1,4 +1,4 @@
-"""The loss zoo: each loss as offset + ⟨embed(pred), target(true)⟩ and by its direct formula."""
+"""The losses, each as offset + ⟨embed(pred), target(true)⟩ and by its direct formula."""
 
 from consistruct.losses.abstain import Abstain
 from consistruct.losses.algebra import mixture

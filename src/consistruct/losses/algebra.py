@@ -27,7 +27,7 @@ __all__ = ["Combination", "mixture"]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Combination(Loss):
-    """Σ_m w_m L_m with w_m ≥ 0 over the same predictions and true labels; written with + and *.
+    """Add up losses over the same labels: Σ_m w_m L_m with w_m ≥ 0, written with + and *.
 
     Targets add up, u_y = Σ_m w_m B_m u_y^m, once B_m maps every term into one score space: that of
     a term which spans the others' (blocks within full scores, say); otherwise, for few enough
@@ -57,12 +57,12 @@ class Combination(Loss):
                 raise TypeError(f"only losses can be combined, got {type(loss).__name__}")
             factor = check_number(weight, "weight of a loss", low=0.0)
             inner = loss.terms if isinstance(loss, Combination) else ((1.0, loss),)
-            for own, term in inner:
-                flat[term] = flat.get(term, 0.0) + factor * own
+            for inner_weight, term in inner:
+                flat[term] = flat.get(term, 0.0) + factor * inner_weight
         if not flat:
             raise ValueError("a combination needs at least one loss")
-        first, *rest = flat
-        for loss in rest:
+        first, *others = flat
+        for loss in others:
             for role in ("predictions", "true_labels"):
                 if not _same_labels(getattr(first, role), getattr(loss, role)):
                     raise ValueError(
@@ -166,8 +166,8 @@ class Combination(Loss):
         # terms that share their score space and their questions; others are mapped, which mixes
         if any(loss.score_space != self.score_space for _, loss in self.terms):
             return None
-        first, *rest = (loss.target_groups() for _, loss in self.terms)
-        if first is None or any(groups is None or not _equal(first, groups) for groups in rest):
+        first, *others = (loss.target_groups() for _, loss in self.terms)
+        if first is None or any(groups is None or not _equal(first, groups) for groups in others):
             return None
         return first
 

@@ -243,8 +243,8 @@ class Loss(Member, ABC):
     @cached_property
     def _dense_targets(self) -> tuple[FloatArray, FloatArray]:
         """Return target (m, width) and offset (m,) of every true label."""
-        every = self.true_labels.enumerate()
-        return dense_target(self.target(every)), self.offset(every)
+        labels = self.true_labels.enumerate()
+        return dense_target(self.target(labels)), self.offset(labels)
 
     def worst_true_label(self, direction: FloatArray, offset_weight: float = 0.0) -> WorstCase:
         """Return max_y ⟨direction, u_y⟩ + offset_weight·o_y of each row, and who attains it.

@@ -110,8 +110,8 @@ class Decision(Loss):
             raise ValueError(
                 f"{self.oracle!r} has {self.oracle.n_costs} costs, got n_costs={given}"
             )
-        own = {"exact": True, "check": None, "diameter": None, "batch": True, "n_jobs": None}
-        for field, usual in own.items():
+        defaults = {"exact": True, "check": None, "diameter": None, "batch": True, "n_jobs": None}
+        for field, usual in defaults.items():
             if getattr(self, field) != usual:
                 raise ValueError(
                     f"{field} is for a function of your own; {self.oracle!r} has it built in"
@@ -185,17 +185,16 @@ class Decision(Loss):
         """Return min_z ⟨c, z⟩ of each row, (n,)."""
         rows = np.ascontiguousarray(signed)
         # regret needs the best value of the same row again in every fold, score and report: one
-        # oracle call may take seconds, a digest of 16 bytes a microsecond, and rows of costs rarely
-        # repeat
+        # oracle call may take seconds, a digest of 16 bytes takes a microsecond
         keys = [hashlib.blake2b(row.tobytes(), digest_size=16).digest() for row in rows]
-        new = {key: place for place, key in enumerate(keys) if key not in self._known}
-        places = list(new.values())
-        found = {}
-        if places:
-            values = np.einsum("nd,nd->n", self.solver(rows[places]), rows[places])
-            found = dict(zip(new, values.tolist(), strict=True))
-        decisions = np.array([found[key] if key in found else self._known[key] for key in keys])
-        self._known.update(found)
+        new = {key: row for row, key in enumerate(keys) if key not in self._known}
+        rows_to_solve = list(new.values())
+        solved = {}
+        if rows_to_solve:
+            values = np.einsum("nd,nd->n", self.solver(rows[rows_to_solve]), rows[rows_to_solve])
+            solved = dict(zip(new, values.tolist(), strict=True))
+        decisions = np.array([solved[key] if key in solved else self._known[key] for key in keys])
+        self._known.update(solved)
         while len(self._known) > REMEMBERED:
             self._known.popitem(last=False)
         return decisions.reshape(len(rows))

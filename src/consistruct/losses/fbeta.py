@@ -130,10 +130,10 @@ class FBeta(Loss):
         n_blocks = len(space.block_sizes)
         # column (s, t) holds −P(t is one of s labels), then −P(all labels)
         blocks = target[:, : n_blocks * self.T].reshape(len(target), n_blocks, self.T)
-        found = -blocks.sum(axis=1)
+        probabilities = -blocks.sum(axis=1)
         if space.has_full:
-            found = found - target[:, [n_blocks * self.T]]
-        return np.clip(found, 0.0, 1.0)
+            probabilities = probabilities - target[:, [n_blocks * self.T]]
+        return np.clip(probabilities, 0.0, 1.0)
 
     def target(self, true: ArrayLike) -> Target:
         sets = self.true_labels.check(true, "true")
@@ -146,10 +146,10 @@ class FBeta(Loss):
         single = [(self.T, len(space.block_sizes) * self.T, 1.0)] if space.has_full else []
         single += [(0, space.width - 2, self.empty)] if space.has_empty else []
         for size, column, value in single:
-            found = np.flatnonzero(counts == size)
-            rows = np.concatenate([rows, found])
-            columns = np.concatenate([columns, np.full(len(found), column)])
-            values = np.concatenate([values, np.full(len(found), -value)])
+            examples = np.flatnonzero(counts == size)
+            rows = np.concatenate([rows, examples])
+            columns = np.concatenate([columns, np.full(len(examples), column)])
+            values = np.concatenate([values, np.full(len(examples), -value)])
         shape = (len(sets), space.width)
         return scipy.sparse.csr_array((values, (rows, columns)), shape=shape)
 

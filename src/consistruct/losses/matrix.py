@@ -60,7 +60,7 @@ class MatrixLoss(Loss):
     @property
     @abstractmethod
     def _columns(self) -> FloatArray:
-        """L, (n predictions, n true labels), read-only."""
+        """Return L, (n predictions, n true labels), read-only."""
 
     @property
     @abstractmethod
@@ -125,9 +125,9 @@ def span_of(matrix: FloatArray, predictions: LabelSet) -> tuple[Structure, Float
     largest = np.abs(rows).max(axis=0)
     # costs in cents for one true label and in millions for another: without one scale the small
     # column would fall below the tolerance and its decisions be lost
-    some = largest > 0
-    apart = largest.max() > ALIKE * largest.min(initial=np.inf, where=some)
-    unit = np.where(some & apart, largest, 1.0)
+    costly = largest > 0
+    apart = largest.max() > ALIKE * largest.min(initial=np.inf, where=costly)
+    unit = np.where(costly & apart, largest, 1.0)
     left, singular, right = np.linalg.svd(root * ((rows - mean) / unit), full_matrices=False)
     # relative to L itself: a constant matrix leaves only rounding noise after centering
     scale = max(float(np.abs(root * rows / unit).max()), float(singular[0]))
@@ -341,7 +341,7 @@ def _axis(name: object) -> Axis | None:
 
 
 def corner(name: object) -> tuple[object, object]:
-    r"""What the corner cell of a table calls its rows and its columns, such as ``true\pred``.
+    r"""Return what the corner cell of a table calls rows and columns, such as ``true\pred``.
 
     >>> corner("true/pred"), corner("true")
     (('true', 'pred'), ('true', None))
@@ -362,8 +362,8 @@ def _check_names(names: Sequence[str] | None, size: int, axis: str) -> tuple[str
         return None
     if isinstance(names, str) or len(names) != size:
         raise ValueError(f"{axis}_names must have {size} entries, got {names!r}")
-    found = tuple(str(name) for name in names)
-    if len(set(found)) != len(found):
-        double = next(name for name in found if found.count(name) > 1)
+    texts = tuple(str(name) for name in names)
+    if len(set(texts)) != len(texts):
+        double = next(name for name in texts if texts.count(name) > 1)
         raise ValueError(f"{axis}_names must be distinct, got {double!r} twice")
-    return found
+    return texts

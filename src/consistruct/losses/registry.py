@@ -66,7 +66,7 @@ class LossEntry:
 
     @property
     def cls(self) -> type[Loss]:
-        """The class, which all examples have."""
+        """Return the class, which all examples have."""
         return type(self.examples[0])
 
 

@@ -176,9 +176,9 @@ class Tree(MatrixLoss):
         weights = self._node_weights
         left, right = self._below(self._prediction_nodes), self._below(self.leaves)
         shared = (left * weights) @ right.T
-        own = (left @ weights)[:, None] + (right @ weights)[None, :]
+        lengths = (left @ weights)[:, None] + (right @ weights)[None, :]
         # a leaf is at distance 2w − 2w from itself, which rounding may leave at −1e-17
-        return frozen_array(np.maximum(own - 2 * shared, 0.0))
+        return frozen_array(np.maximum(lengths - 2 * shared, 0.0))
 
     def _below(self, nodes: IntArray) -> FloatArray:
         """Return [node lies at or below v], (nodes given, all v)."""
@@ -227,12 +227,12 @@ class Tree(MatrixLoss):
         rows, depth = self._ancestors[self._prediction_nodes], self._depth[self._prediction_nodes]
         # from the node itself upwards: depth, depth − 1, …, 0, then any leaf
         column = depth[:, None] - np.arange(rows.shape[1] + 1)
-        found = np.take_along_axis(rows.astype(np.int64), np.maximum(column, 0), axis=1)
+        nodes = np.take_along_axis(rows.astype(np.int64), np.maximum(column, 0), axis=1)
         # the row behind all nodes stands for "any leaf"; one root stands for that already
         top = len(self.parents)
         if (self.parents < 0).sum() == 1:  # its one root holds all leaves already
             top = int(np.argmin(self.parents))
-        return frozen_array(np.where(column >= 0, found, top), np.int64)
+        return frozen_array(np.where(column >= 0, nodes, top), np.int64)
 
     @cached_property
     def _leaf_below(self) -> NDArray[np.bool_]:

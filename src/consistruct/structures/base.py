@@ -391,7 +391,7 @@ class Structure(Member, ABC):
 
     @cached_property
     def _singular(self) -> FloatArray:
-        """Singular values of F with its columns on one scale."""
+        """Return singular values of F with its columns on one scale."""
         F = self.matrix()
         return np.asarray(np.linalg.svd(F / column_scale(F), compute_uv=False), np.float64)
 
@@ -417,7 +417,7 @@ class Structure(Member, ABC):
 
     @cached_property
     def _distinct_rows(self) -> tuple[FloatArray, IntArray]:
-        """Distinct rows of F in order of first appearance, and the index of each."""
+        """Return distinct rows of F in order of first appearance, and the index of each."""
         F = self.matrix()
         _, first = np.unique(F, axis=0, return_index=True)
         first.sort()
@@ -458,7 +458,8 @@ class Structure(Member, ABC):
     def from_spec(cls, argument: str, loss: TaskLoss) -> Structure | None:
         """Build the structure that ``name:argument`` names over the predictions of a loss.
 
-        None where the argument is not understood, or where the structure comes with its loss only.
+        Those are `loss.score_space.predictions`. None where the argument is not understood, or
+        where the structure comes with its loss only.
         """
         return None
 

@@ -500,7 +500,7 @@ class Blocks(Structure):
 
     @cached_property
     def _by_first_label(self) -> IntArray:
-        """Blocks by their smallest label: ties go to that label, not to the block number."""
+        """Order blocks by their smallest label: ties go to that label, not to the block number."""
         first = self.partition.first_labels
         return np.asarray(sorted(range(self.width), key=first.__getitem__), dtype=np.int64)
 

@@ -98,7 +98,7 @@ class Dense(Structure):
 
     @cached_property
     def _exact_columns(self) -> list[int] | None:
-        """Columns that are a basis of the span, decided over the integers; None if too many.
+        """Return columns that are a basis of the span, decided over the integers; None if too many.
 
         Not computed where floats leave no doubt that all columns are one.
         """
@@ -116,7 +116,7 @@ class Dense(Structure):
 
     @property
     def _is_clear(self) -> bool:
-        """Whether rounding errors cannot change that the columns are independent, or the rows."""
+        """Tell whether rounding errors cannot make columns, or rows, dependent."""
         largest = float(self._singular[0])
         return largest > 0 and float(self._singular[-1]) > CLEAR * largest
 
@@ -139,7 +139,7 @@ class Dense(Structure):
 
     @cached_property
     def _kernel(self) -> list[list[Fraction]]:
-        """F Ḡ⁺ Fᵀ exactly, for the few F whose rank floats get wrong."""
+        """Return F Ḡ⁺ Fᵀ exactly, for the few F whose rank floats get wrong."""
         rows = integer_columns(self.F[:, self._exact_columns].tolist())
         weights = self.predictions.weights(limit=len(self.F)).tolist()
         uniform = self.measure == "uniform"

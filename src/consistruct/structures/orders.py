@@ -125,7 +125,7 @@ class Permutations(FiniteLabels):
         return labels
 
     def sample(self, n: int, rng: np.random.Generator) -> LabelArray:
-        """Shuffle, (n, n_items)."""
+        """Draw shuffles, (n, n_items)."""
         (n_items,) = self.shape
         return rng.permuted(np.tile(np.arange(n_items), (n, 1)), axis=1)
 

@@ -375,7 +375,7 @@ class PairDiscount(_PrefixOrders):
 
     @cached_property
     def _gram(self) -> SpectralGram:
-        """Exact moments, decomposed once: O(width³), width up to 4,096."""
+        """Compute exact moments, decomposed once: O(width³), width up to 4,096."""
         dense_limit(self.width, 4096, "the Gram matrix of pair discounts")
         values, vectors = np.linalg.eigh(_pair_discount_moments(self.n))
         kept = slice(len(values) - self.rank, None)  # the rank is known

@@ -265,7 +265,7 @@ class Knapsack(Oracle):
         return np.asarray(are_binary(decisions) & fits)
 
     def counts(self) -> Counts:
-        """Exact numbers of sets that fit, by a dynamic program that counts.
+        """Return exact numbers of sets that fit, by a dynamic program that counts.
 
         P(c) counts the sets of weight c. The sets with i and j are those of the other items with
         weight at most W − w_i − w_j: P divided by (1 + x^w_i)(1 + x^w_j).

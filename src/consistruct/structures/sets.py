@@ -333,22 +333,22 @@ class SetSizes(Structure):
 
     @cached_property
     def _true_sizes(self) -> tuple[int, ...]:
-        """True label sizes, increasing."""
+        """Return true label sizes, increasing."""
         return tuple(range(self.T + 1)) if self.sizes is None else self.sizes
 
     @cached_property
     def block_sizes(self) -> tuple[int, ...]:
-        """True label sizes in 1..T−1: one column per label each."""
+        """Return true label sizes in 1..T−1: one column per label each."""
         return tuple(s for s in self._true_sizes if 0 < s < self.T)
 
     @property
     def has_full(self) -> bool:
-        """Whether the full set has a column, the first after the blocks."""
+        """Tell whether the full set has a column, the first after the blocks."""
         return self._true_sizes[-1] == self.T
 
     @property
     def has_empty(self) -> bool:
-        """Whether [ŷ=∅] is a column, the last but one."""
+        """Tell whether [ŷ=∅] is a column, the last but one."""
         return self._true_sizes[0] == 0
 
     @cached_property

@@ -17,7 +17,7 @@ __all__ = ["ABSurrogate", "ExponentialSurrogate", "LogisticSurrogate", "SquareSu
 
 
 class ABSurrogate(EnumeratedSurrogate):
-    """Φ(θ, y) = E_c[L(c, y)·a(f_c) + b(f_c)] with f = Fθ. Required: `a` and `b`.
+    """Sum over labels: Φ(θ, y) = E_c[L(c, y)·a(f_c) + b(f_c)], f = Fθ. Required: `a` and `b`.
 
     Consistent for full scores where ℓ·a + b is convex and bounded below for every ℓ in [0, L_max]
     and a and b'/a' increase strictly; `calibration_function` computes what it buys. The

@@ -189,7 +189,12 @@ class BaseSurrogate(Member, ABC):
 
 
 class EnumeratedSurrogate(BaseSurrogate):
-    """Sum or maximize over all predictions, listed once within `ENUMERATION_LIMIT`."""
+    """Sum or maximize over all predictions, listed once within `ENUMERATION_LIMIT`.
+
+    A member finds what its formula needs: ``_embedding`` is F, (k, width), so that all scores are
+    ``theta @ F.T``; ``_losses(true)`` are L(c, y), (n, k); ``_true_labels(true)`` are the rows of F
+    that belong to the true labels, (n,); ``_measure`` is μ, (k,). CONTRIBUTING.md has an example.
+    """
 
     @classmethod
     def default_scores(cls, loss: Loss) -> Structure:
@@ -224,9 +229,9 @@ class EnumeratedSurrogate(BaseSurrogate):
     @cached_property
     def _all_true_labels(self) -> tuple[IntArray, FloatArray, FloatArray]:
         """Return prediction index (m,), target (m, width) and offset (m,) of every true label."""
-        every = self.loss.true_labels.enumerate()
-        named = self.score_space.predictions.index(self.loss.true_label_as_prediction(every))
-        return named, dense_target(self.loss.target(every)), self.loss.offset(every)
+        labels = self.loss.true_labels.enumerate()
+        named = self.score_space.predictions.index(self.loss.true_label_as_prediction(labels))
+        return named, dense_target(self.loss.target(labels)), self.loss.offset(labels)
 
     def _true_labels(self, true: ArrayLike) -> IntArray:
         """Return the index of the prediction that names each true label, (n,)."""

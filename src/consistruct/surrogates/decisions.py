@@ -27,9 +27,9 @@ class _DecodingSurrogate(BaseSurrogate):
 
     def _target(self, true: ArrayLike) -> FloatArray:
         """Return u_y, (n, width), in the coordinates of the scores."""
-        own, space = self.loss.score_space, self.score_space
+        loss_space, space = self.loss.score_space, self.score_space
         target = dense_target(self.loss.target(true))
-        return target if space == own else space.coordinates(own)(target)
+        return target if space == loss_space else space.coordinates(loss_space)(target)
 
     def _best(self, target: FloatArray) -> FloatArray:
         """Return F of the best prediction of each true label, (n, width)."""
@@ -129,9 +129,9 @@ class PerturbedFenchelYoungSurrogate(_DecodingSurrogate):
         values, mean = -np.einsum("nw,nw->n", best, theta), np.zeros_like(best)
         for noise in self._noise:
             moved = theta + noise
-            found = space.embed(space.decode(moved))
+            decided = space.embed(space.decode(moved))
             # ∂/∂θ E max = E F_argmax (Danskin): a mean of decisions, smooth in θ though each one
             # jumps
-            values += np.einsum("nw,nw->n", found, moved) / self.n_samples
-            mean += found / self.n_samples
+            values += np.einsum("nw,nw->n", decided, moved) / self.n_samples
+            mean += decided / self.n_samples
         return values, mean - best

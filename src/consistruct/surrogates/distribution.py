@@ -82,10 +82,10 @@ class LogSurrogate(DistributionSurrogate):
 
     def value_and_gradient(self, theta: FloatArray, true: ArrayLike) -> ValueAndGradient:
         scores = theta @ self._embedding.T
-        own = self.score_space.embed(self.loss.true_label_as_prediction(true))
-        values = scipy.special.logsumexp(scores, axis=1) - np.einsum("nw,nw->n", own, theta)
+        true_rows = self.score_space.embed(self.loss.true_label_as_prediction(true))
+        values = scipy.special.logsumexp(scores, axis=1) - np.einsum("nw,nw->n", true_rows, theta)
         # ∂Φ/∂θ = E_p[F_c] − F_y: at the minimum the model's moments are those of the data
-        return values, self.link(scores) @ self._embedding - own
+        return values, self.link(scores) @ self._embedding - true_rows
 
     def link(self, scores: FloatArray) -> FloatArray:
         return np.asarray(scipy.special.softmax(scores, axis=1))
@@ -135,14 +135,14 @@ class SparsemaxSurrogate(DistributionSurrogate):
 
     def value_and_gradient(self, theta: FloatArray, true: ArrayLike) -> ValueAndGradient:
         scores = theta @ self._embedding.T
-        own = self.score_space.embed(self.loss.true_label_as_prediction(true))
+        true_rows = self.score_space.embed(self.loss.true_label_as_prediction(true))
         p = self.link(scores)
         # the maximizing p is the projection of f: ⟨f, p⟩ − ½‖p‖² = ½‖f‖² − ½‖f − p‖². By the
         # envelope theorem it is the gradient in f as well; ½ = Ω(e_y) makes Φ zero at a right,
         # certain p
         best = np.einsum("nk,nk->n", scores, p) - 0.5 * np.einsum("nk,nk->n", p, p)
-        values = 0.5 + best - np.einsum("nw,nw->n", own, theta)
-        return values, p @ self._embedding - own
+        values = 0.5 + best - np.einsum("nw,nw->n", true_rows, theta)
+        return values, p @ self._embedding - true_rows
 
     def link(self, scores: FloatArray) -> FloatArray:
         return project_to_simplex(scores)

@@ -52,12 +52,12 @@ class HingeSurrogate(EnumeratedSurrogate):
     excess: ClassVar[ExcessForm | None] = "hinge"
 
     def value_and_gradient(self, theta: FloatArray, true: ArrayLike) -> ValueAndGradient:
-        own = self._embedding[self._true_labels(true)]
+        true_rows = self._embedding[self._true_labels(true)]
         raised = self._losses(true) + theta @ self._embedding.T
         # loss-augmented decoding over listed labels; Φ ≥ L(ĉ, y) at ĉ = argmax f, as f_ĉ ≥ f_y
         worst = raised.argmax(axis=1)
-        values = raised[np.arange(len(raised)), worst] - np.einsum("nw,nw->n", own, theta)
-        return values, self._embedding[worst] - own
+        values = raised[np.arange(len(raised)), worst] - np.einsum("nw,nw->n", true_rows, theta)
+        return values, self._embedding[worst] - true_rows
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -83,12 +83,12 @@ class SoftmaxMarginSurrogate(EnumeratedSurrogate):
     name: ClassVar[str] = "softmax-margin"
 
     def value_and_gradient(self, theta: FloatArray, true: ArrayLike) -> ValueAndGradient:
-        own = self._embedding[self._true_labels(true)]
+        true_rows = self._embedding[self._true_labels(true)]
         raised = self._losses(true) + theta @ self._embedding.T
         # the log loss of scores that errors have a head start in: the gradient is E_p[F_c] − F_y
         # with p raised by the costs, so that expensive errors are pushed down first
-        values = scipy.special.logsumexp(raised, axis=1) - np.einsum("nw,nw->n", own, theta)
-        return values, scipy.special.softmax(raised, axis=1) @ self._embedding - own
+        values = scipy.special.logsumexp(raised, axis=1) - np.einsum("nw,nw->n", true_rows, theta)
+        return values, scipy.special.softmax(raised, axis=1) @ self._embedding - true_rows
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -120,15 +120,15 @@ class MaxMinMarginSurrogate(EnumeratedSurrogate):
         return self.loss.matrix()
 
     def value_and_gradient(self, theta: FloatArray, true: ArrayLike) -> ValueAndGradient:
-        own = self._embedding[self._true_labels(true)]
+        true_rows = self._embedding[self._true_labels(true)]
         named = self._all_true_labels[0]
         scores = (theta @ self._embedding.T)[:, named]
         values, distributions = np.empty(len(theta)), np.empty_like(scores)
         for start in range(0, len(theta), ROWS_AT_ONCE):
             part = slice(start, start + ROWS_AT_ONCE)
             values[part], distributions[part] = self._games(scores[part])
-        values = values - np.einsum("nw,nw->n", own, theta)
-        return values, distributions @ self._embedding[named] - own
+        values = values - np.einsum("nw,nw->n", true_rows, theta)
+        return values, distributions @ self._embedding[named] - true_rows
 
     def _games(self, scores: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return max_p [min_c (Lp)_c + ⟨f, p⟩] of each row, (n,), and the best p, (n, m)."""
@@ -138,7 +138,7 @@ class MaxMinMarginSurrogate(EnumeratedSurrogate):
         game = np.hstack([-self._matrix, np.ones((k, 1))])
         total = np.append(np.ones(m), 0.0)[None]
         solve: Any = scipy.optimize.linprog  # its stubs know no sparse matrices
-        found = solve(
+        solution = solve(
             -np.hstack([scores, np.ones((n, 1))]).ravel(),
             A_ub=scipy.sparse.kron(scipy.sparse.eye_array(n), game, format="csr"),
             b_ub=np.zeros(n * k),
@@ -147,12 +147,12 @@ class MaxMinMarginSurrogate(EnumeratedSurrogate):
             bounds=([(0.0, None)] * m + [(None, None)]) * n,
             method="highs",
         )
-        if found.status != 0:
+        if solution.status != 0:
             raise ConsistructError(
-                f"the linear program of the max-min margin was not solved: {found.message}; "
+                f"the linear program of the max-min margin was not solved: {solution.message}; "
                 f"scores must be finite and of moderate size"
             )
-        distributions = np.maximum(found.x.reshape(n, m + 1)[:, :m], 0.0)
+        distributions = np.maximum(solution.x.reshape(n, m + 1)[:, :m], 0.0)
         # HiGHS keeps Σp = 1 up to 1e-7: normalized, and the value computed again from p, so that
         # value and subgradient belong together
         distributions /= distributions.sum(axis=1, keepdims=True)

@@ -53,16 +53,16 @@ class QuadraticSurrogate(BaseSurrogate):
 
     def target(self, true: ArrayLike) -> Target:
         """Return u_y in coordinates of `score_space`, (n, width): array, or CSR as in the loss."""
-        own, space = self.loss.score_space, self.score_space
+        loss_space, space = self.loss.score_space, self.score_space
         target = self.loss.target(true)
-        if space == own:
+        if space == loss_space:
             return target
         try:
-            return space.coordinates(own)(dense_target(target))
+            return space.coordinates(loss_space)(dense_target(target))
         except NotInSpanError:
             # the scores cannot express the loss: its projection Ḡ⁺E_c[F_c L(c, y)] is what least
             # squares finds. The offset drops out where the scores hold the constant
-            moments = space.cross_gram(own)(dense_target(target))
+            moments = space.cross_gram(loss_space)(dense_target(target))
             if not space.contains_constant:
                 moments += self.loss.offset(true)[:, None] * space.mean_embedding()
             return space.gram().solve(moments)
@@ -84,8 +84,8 @@ class QuadraticSurrogate(BaseSurrogate):
         return np.asarray(theta + target)
 
     def expected_target(self, theta: FloatArray) -> FloatArray:
-        own, space = self.loss.score_space, self.score_space
-        if space == own:
+        loss_space, space = self.loss.score_space, self.score_space
+        if space == loss_space:
             return -theta
         # the loss's own function closest to Fθ in L²(μ)
-        return -own.gram().solve(own.cross_gram(space)(theta))
+        return -loss_space.gram().solve(loss_space.cross_gram(space)(theta))

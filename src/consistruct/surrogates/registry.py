@@ -205,6 +205,6 @@ def chain_surrogate(name: str | type[ChainSurrogate]) -> ChainSurrogate:
     if known is not None and known.chain is None:
         raise ValueError(f"surrogate {known.name!r} does not work on chains: {known.not_on_chains}")
     chains = {key: entry for key, entry in SURROGATES.items() if entry.on_chains}
-    found = chains[_known(name, chains)].chain
-    assert found is not None
-    return found()
+    cls = chains[_known(name, chains)].chain
+    assert cls is not None
+    return cls()

@@ -91,18 +91,18 @@ def _check_finite(labels: LabelSet, size: int, rng: np.random.Generator) -> None
     """
     contracts = Contracts(labels)
     contracts.ensure(type(size) is int and size >= 1, "size is a positive Python int")
-    every = labels.enumerate(limit=size)
-    contracts.shape(every, (size, *labels.shape), "enumerate gives (size, *shape)")
-    contracts.ensure(len(np.unique(every, axis=0)) == size, "enumerated labels are distinct")
+    listed = labels.enumerate(limit=size)
+    contracts.shape(listed, (size, *labels.shape), "enumerate gives (size, *shape)")
+    contracts.ensure(len(np.unique(listed, axis=0)) == size, "enumerated labels are distinct")
     contracts.ensure(
-        np.array_equal(labels.index(every), np.arange(size)), "enumerate is in index order"
+        np.array_equal(labels.index(listed), np.arange(size)), "enumerate is in index order"
     )
     contracts.ensure(
-        np.array_equal(labels.unindex(np.arange(size)), every), "unindex inverts index"
+        np.array_equal(labels.unindex(np.arange(size)), listed), "unindex inverts index"
     )
     # labels of other libraries come in any integer type; a difference of uint64 would wrap around
     for dtype in (np.int16, np.int32, np.uint64):
-        small = read_only(every, dtype)
+        small = read_only(listed, dtype)
         contracts.ensure(
             np.array_equal(labels.index(small), np.arange(size)), f"{dtype.__name__} is accepted"
         )
@@ -116,10 +116,10 @@ def _check_finite(labels: LabelSet, size: int, rng: np.random.Generator) -> None
             ValueError, partial(labels.unindex, [outside]), "a wrong index raises ValueError"
         )
     contracts.raises(
-        ValueError, lambda: labels.check(every + size), "labels out of range raise ValueError"
+        ValueError, lambda: labels.check(listed + size), "labels out of range raise ValueError"
     )
     contracts.raises(
-        TypeError, lambda: labels.check(every + 0.5), "fractions as labels raise TypeError"
+        TypeError, lambda: labels.check(listed + 0.5), "fractions as labels raise TypeError"
     )
     # a label of weight 0 would make Ḡ singular on scores that decisions depend on
     weights = labels.weights(limit=size)

@@ -171,8 +171,8 @@ def _check_questions(loss: Loss, true_labels: LabelArray) -> None:
             and bool(((columns >= 0) & (columns < target.shape[1])).all()),
             "target_groups are disjoint columns of the target",
         )
-        rest = np.setdiff1d(np.arange(target.shape[1]), columns)
-        constant = np.ptp(target[:, rest], axis=0) == 0 if len(true_labels) else np.ones(0)
+        others = np.setdiff1d(np.arange(target.shape[1]), columns)
+        constant = np.ptp(target[:, others], axis=0) == 0 if len(true_labels) else np.ones(0)
         contracts.ensure(constant.all(), "columns in no group are the same for every true label")
     single, rows, share = loss.single_true_labels(true_labels)
     if rows is None:
@@ -255,12 +255,12 @@ def _check_worst_true_label(loss: Loss, true_labels: LabelArray, rng: np.random.
     direction = rng.standard_normal((6, loss.score_space.width))
     U, offset = dense_target(loss.target(true_labels)), loss.offset(true_labels)
     for offset_weight in (0.0, -0.7):
-        every = direction @ U.T + offset_weight * offset
+        all_values = direction @ U.T + offset_weight * offset
         values, worst = loss.worst_true_label(direction, offset_weight)
-        contracts.close(values, every.max(axis=1), "worst_true_label gives the largest value")
+        contracts.close(values, all_values.max(axis=1), "worst_true_label gives the largest value")
         index = loss.true_labels.index(worst).astype(np.int64)
         contracts.close(
-            every[np.arange(len(every)), index],
+            all_values[np.arange(len(all_values)), index],
             values,
             "worst_true_label names a true label that attains it",
         )

@@ -264,9 +264,9 @@ class _ModelChecks:
             ("pickle", pickle.loads(pickle.dumps(self.fitted))),
             ("deepcopy", copy.deepcopy(self.fitted)),
         ):
-            found = twin.expected(self.examples.inputs)
+            estimates = twin.expected(self.examples.inputs)
             self.ensure(
-                np.array_equal(flat(found), flat(self.expected)), f"{how} keeps the estimates"
+                np.array_equal(flat(estimates), flat(self.expected)), f"{how} keeps the estimates"
             )
 
     def forgetting(self) -> None:
@@ -329,15 +329,15 @@ class _ModelChecks:
             order = np.arange(len(self.examples))
             order[row] = other
             changed = self.fit(replace(self.examples, codes=take_codes(codes, order)))
-            found = changed.out_of_fold()
-            self.ensure(np.array_equal(found.rows, left.rows), "labels do not move the folds")
+            refitted = changed.out_of_fold()
+            self.ensure(np.array_equal(refitted.rows, left.rows), "labels do not move the folds")
             at = int(np.searchsorted(left.rows, row))
             self.close(
-                take_rows(found.expected, [at]),
+                take_rows(refitted.expected, [at]),
                 take_rows(left.expected, [at]),
                 "a row's own label does not reach its out-of-fold estimate",
             )
-            reached |= not np.array_equal(flat(found.expected), flat(left.expected))
+            reached |= not np.array_equal(flat(refitted.expected), flat(left.expected))
         # without this a model that never looks at labels would pass
         self.ensure(reached, "labels of other rows do reach a out-of-fold estimate")
 
@@ -365,7 +365,7 @@ class _ModelChecks:
                 repr(parameters[name]) != repr(value), "settings differ from the present ones", name
             )
             try:
-                found = self.results(self.fit(**{name: value}))
+                results = self.results(self.fit(**{name: value}))
             except (ValueError, TypeError) as error:
                 self.ensure(
                     name not in same and "\n" not in str(error),
@@ -373,7 +373,7 @@ class _ModelChecks:
                     f"{name}={value!r}: {error}",
                 )
                 continue
-            alike = all(map(np.array_equal, found, self.results(self.fitted)))
+            alike = all(map(np.array_equal, results, self.results(self.fitted)))
             if name in same:
                 self.ensure(alike, "workers leave the estimates as they are", f"{name}={value!r}")
             else:

@@ -68,9 +68,9 @@ def check_structure(
     check_label_set(space.predictions, random_state=random_state)
     size = space.predictions.size
     contracts.ensure(size is not None, "a score space has finitely many predictions")
-    every = space.predictions.enumerate(limit=size or 0)
+    labels = space.predictions.enumerate(limit=size or 0)
     weights = space.predictions.weights(limit=size or 0)
-    F = _check_embedding(space, every)
+    F = _check_embedding(space, labels)
     rng = np.random.default_rng(random_state)
     _check_gram(space, F, weights, rng)
     _check_decode(space, F, rng)
@@ -103,23 +103,23 @@ def _check_claims(space: Structure, F: FloatArray) -> None:
         contracts.close(F, one_hot, "linked_states: parts, then neighboring pairs")
 
 
-def _check_embedding(space: Structure, every: np.ndarray) -> FloatArray:
+def _check_embedding(space: Structure, labels: np.ndarray) -> FloatArray:
     """List F, and check shape, rank, and that every label is embedded on its own."""
     contracts = Contracts(space)
-    F = space.embed(every)
+    F = space.embed(labels)
     contracts.ensure(
-        F.shape == (len(every), space.width) and F.dtype == np.float64,
+        F.shape == (len(labels), space.width) and F.dtype == np.float64,
         "embed gives a float64 array of shape (n, width)",
         f"got {F.dtype} {F.shape}",
     )
     contracts.ensure(np.isfinite(F).all(), "embeddings are finite")
-    contracts.close(space.matrix(limit=len(every)), F, "matrix lists the embeddings in order")
-    contracts.ensure(space.n_labels == len(every), "n_labels is the number of predictions")
+    contracts.close(space.matrix(limit=len(labels)), F, "matrix lists the embeddings in order")
+    contracts.ensure(space.n_labels == len(labels), "n_labels is the number of predictions")
     for n in (0, 1):
-        contracts.close(space.embed(every[:n]), F[:n], f"a batch of {n} labels is embedded")
+        contracts.close(space.embed(labels[:n]), F[:n], f"a batch of {n} labels is embedded")
     # in another order, narrow and read-only: embedding must not depend on the batch
-    shuffled = np.random.default_rng(0).permutation(len(every))
-    frozen = read_only(every[shuffled], np.int32)
+    shuffled = np.random.default_rng(0).permutation(len(labels))
+    frozen = read_only(labels[shuffled], np.int32)
     contracts.close(space.embed(frozen), F[shuffled], "embed works label by label")
     rank = np.linalg.matrix_rank(F) if F.size else 0
     contracts.ensure(
@@ -159,9 +159,9 @@ def _decoded(space: Structure, theta: FloatArray) -> IntArray:
     """Return the indices of decoded labels, (n,); shapes are checked on the way."""
     contracts = Contracts(space)
     predictions = space.predictions
-    found = np.asarray(space.decode(theta))
-    contracts.shape(found, (len(theta), *predictions.shape), "decoding gives (n, *label shape)")
-    return predictions.index(found).astype(np.int64)
+    decoded = np.asarray(space.decode(theta))
+    contracts.shape(decoded, (len(theta), *predictions.shape), "decoding gives (n, *label shape)")
+    return predictions.index(decoded).astype(np.int64)
 
 
 def _check_decoded(space: Structure, rows: FloatArray, theta: FloatArray) -> None:
@@ -183,19 +183,19 @@ def _check_ties(space: Structure, rows: FloatArray, rng: np.random.Generator) ->
     theta[0] = 0.0
     if not np.array_equal(rows, np.round(rows)):
         theta = theta[:1]  # zeros: rounded sums decide the other ties, and no rule is broken
-    found = _decoded(space, theta)
+    decoded = _decoded(space, theta)
     again = _decoded(space, theta)
-    contracts.ensure(np.array_equal(found, again), "decoding is deterministic")
+    contracts.ensure(np.array_equal(decoded, again), "decoding is deterministic")
     scores = theta @ rows.T
     if space.decoding_is_exact:
         contracts.close(
-            scores[np.arange(len(theta)), found],
+            scores[np.arange(len(theta)), decoded],
             scores.max(axis=1),
             "the decoded label has the largest score among ties",
         )
     if space.decoding_is_exact and space.tie_rule == SMALLEST_INDEX:
         contracts.ensure(
-            np.array_equal(found, scores.argmax(axis=1)), "ties go to the smallest index"
+            np.array_equal(decoded, scores.argmax(axis=1)), "ties go to the smallest index"
         )
 
 
@@ -258,10 +258,10 @@ def _check_forbidden(space: Structure, rows: FloatArray, rng: np.random.Generato
                 ValueError, partial(space.decode, theta[None]), "no label left raises ValueError"
             )
             continue
-        found = int(_decoded(space, theta[None])[0])
-        contracts.ensure(np.isfinite(scores[found]), "−inf forbids a label")
+        decoded = int(_decoded(space, theta[None])[0])
+        contracts.ensure(np.isfinite(scores[decoded]), "−inf forbids a label")
         if space.decoding_is_exact:
-            contracts.close(scores[found], scores.max(), "the best label left is decoded")
+            contracts.close(scores[decoded], scores.max(), "the best label left is decoded")
 
 
 def _check_gram(
@@ -281,10 +281,10 @@ def _check_gram(
     values = np.linalg.eigvalsh(dense)[::-1] if width else np.zeros(0)
     values = values[values > SPECTRUM_TOLERANCE * values.max(initial=0.0)]
     # the spectrum gives the condition number and the rank, which formulas of H divide by
-    found, counts = gram.eigenvalues()
+    spectrum, counts = gram.eigenvalues()
     contracts.ensure(sum(counts) == space.rank, "eigenvalue multiplicities add up to the rank")
-    contracts.ensure((np.diff(found) < 0).all(), "eigenvalues are distinct and descending")
-    contracts.close(np.repeat(found, counts), values, "eigenvalues are those of E_c[F_c F_cᵀ]")
+    contracts.ensure((np.diff(spectrum) < 0).all(), "eigenvalues are distinct and descending")
+    contracts.close(np.repeat(spectrum, counts), values, "eigenvalues are those of E_c[F_c F_cᵀ]")
     condition = values[0] / values[-1] if len(values) else 1.0
     contracts.close(
         gram.condition_number(), condition, "condition_number is λ_max over non-zero λ_min"
@@ -350,8 +350,8 @@ def _check_predictable(space: Structure, F: FloatArray, rng: np.random.Generator
     )
     requested = np.arange(len(F)) if len(F) <= LP_LABELS else rng.choice(len(F), LP_LABELS, False)
     expected = predictable_by_definition(F, sorted(requested.tolist()))
-    found = sorted(set(requested.tolist()) & set(winners.tolist()))
-    contracts.ensure(found == expected, "predictable is pred(F)", f"{found} instead of {expected}")
+    stated = sorted(set(requested.tolist()) & set(winners.tolist()))
+    contracts.ensure(stated == expected, "predictable is pred(F)", f"{stated}, not {expected}")
     return winners
 
 

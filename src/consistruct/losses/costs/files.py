@@ -97,7 +97,7 @@ def read_tree_csv(path: str | Path, *, predict: Literal["leaves", "nodes"] = "le
         )
     number = {name: position for position, name in enumerate(names)}
     if len(number) != len(names):
-        double = next(name for place, name in enumerate(names) if number[name] != place)
+        double = next(name for position, name in enumerate(names) if number[name] != position)
         raise LossSpecError(f"{path}: node {double!r} is listed twice")
     parents = []
     for line_number, line in zip(lines[1:], table[1:], strict=True):

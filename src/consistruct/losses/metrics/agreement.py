@@ -73,7 +73,7 @@ class Kappa(Metric):
     def gradient(self, confusion: FloatArray) -> FloatArray:
         table = check_confusion(confusion, self)
         weights = self._weights(len(table))
-        chance, found = self._chance(table, weights), float(np.sum(weights * table))
+        chance, disagreement = self._chance(table, weights), float(np.sum(weights * table))
         # all rows of one class, all predicted as it: kappa is 0/0, and any error leads out of the
         # corner
         if chance <= 0:
@@ -82,7 +82,7 @@ class Kappa(Metric):
         # one more row moves chance through its prediction, through its true label and through the
         # total
         moved = (weights @ true)[:, None] + (predicted @ weights)[None, :] - chance
-        return np.asarray(-(weights * chance - found * moved / total) / chance**2)
+        return np.asarray(-(weights * chance - disagreement * moved / total) / chance**2)
 
     def _chance(self, table: FloatArray, weights: FloatArray) -> float:
         """Return ⟨W, r cᵀ⟩ in counts: what guesses with these shares would weigh."""

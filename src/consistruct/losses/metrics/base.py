@@ -147,13 +147,13 @@ class Metric(Member, ABC):
         array([[0.  , 4.44],
                [2.22, 0.  ]])
         """
-        found = check_confusion(confusion, self)
-        if found.ndim != 2:
+        checked = check_confusion(confusion, self)
+        if checked.ndim != 2:
             raise ConsistructError(
                 f"for label sets, {self!r} has one cost matrix per label; pass the confusion "
                 "matrix of one label"
             )
-        turned = rows_as_predictions(found, rows, what="confusion matrix")
+        turned = rows_as_predictions(checked, rows, what="confusion matrix")
         return CostMatrix(self.costs(turned), rows="pred")
 
 
@@ -230,12 +230,12 @@ def one_against_rest(confusion: FloatArray) -> FloatArray:
     """
     right = np.diagonal(confusion)
     predicted, true = confusion.sum(axis=1), confusion.sum(axis=0)
-    found = np.empty((len(confusion), 2, 2))
-    found[:, 1, 1] = right
-    found[:, 1, 0] = predicted - right
-    found[:, 0, 1] = true - right
-    found[:, 0, 0] = confusion.sum() - predicted - true + right
-    return found
+    tables = np.empty((len(confusion), 2, 2))
+    tables[:, 1, 1] = right
+    tables[:, 1, 0] = predicted - right
+    tables[:, 0, 1] = true - right
+    tables[:, 0, 0] = confusion.sum() - predicted - true + right
+    return tables
 
 
 def one_against_rest_adjoint(gradient: FloatArray) -> FloatArray:
@@ -243,6 +243,6 @@ def one_against_rest_adjoint(gradient: FloatArray) -> FloatArray:
     # each class adds g[p, t] of its own 2 x 2 table to entry (i, j), p = [i is it], t = [j is it]:
     # summed over classes, all of them count as neither, except those of the row and the column
     none, miss, alarm, hit = gradient.reshape(-1, 4).T
-    found = none.sum() + (alarm - none)[:, None] + (miss - none)[None, :]
-    found[np.diag_indices(len(gradient))] += none - miss - alarm + hit
-    return np.asarray(found)
+    slope = none.sum() + (alarm - none)[:, None] + (miss - none)[None, :]
+    slope[np.diag_indices(len(gradient))] += none - miss - alarm + hit
+    return np.asarray(slope)

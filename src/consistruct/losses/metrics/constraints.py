@@ -210,11 +210,11 @@ class EqualRecall(Constraint):
     def _pairs(self, confusions: FloatArray) -> tuple[FloatArray, FloatArray, IntArray]:
         """Return recalls and positives of each group, and pairs of groups that have positives."""
         positives = confusions[:, :, self.label].sum(axis=1)
-        found = np.flatnonzero(positives > 0)
+        groups = np.flatnonzero(positives > 0)
         recalls = confusions[:, self.label, self.label] / np.maximum(positives, 1e-300)
         # |r_a − r_b| ≤ within is two linear conditions, one for each order of the pair. Recalls are
         # ratios, but given the true labels their denominators are fixed
-        pairs = [(a, b) for a in found for b in found if a != b]
+        pairs = [(a, b) for a in groups for b in groups if a != b]
         return recalls, positives, np.array(pairs, dtype=np.int64).reshape(-1, 2)
 
     def slack(self, confusions: FloatArray) -> FloatArray:

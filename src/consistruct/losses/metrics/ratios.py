@@ -93,10 +93,10 @@ class RatioMetric(Metric):
             # mean in place of sum: a ratio does not see the factor, and shares stay shares
             return parts.mean(axis=0)[None], np.ones(1), 1.0
         if self.average == "macro":
-            found = np.ones(len(parts))
+            present = np.ones(len(parts))
             if table.ndim == 2:  # as scikit-learn: over classes that are true or predicted
-                found = (table.sum(axis=0) + table.sum(axis=1) > 0).astype(np.float64)
-            return parts, found / found.sum(), 1.0
+                present = (table.sum(axis=0) + table.sum(axis=1) > 0).astype(np.float64)
+            return parts, present / present.sum(), 1.0
         frequent = parts[:, :, 1].sum(axis=1)
         total = float(frequent.sum())
         return parts, frequent / total, total

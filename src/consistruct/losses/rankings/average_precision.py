@@ -75,7 +75,7 @@ class MeanAveragePrecision(RelevanceLoss):
         )
 
     def sortable_scores(self) -> Positions:
-        """Σ_i θ_i / σ(i): decoded by sorting, inconsistent for three items and more."""
+        """Return the structure Σ_i θ_i / σ(i): it sorts, inconsistently from three items on."""
         n = self._items("have a score space")
         return Positions(1.0 / np.arange(1, n + 1))
 

@@ -29,8 +29,8 @@ def wrong_pairs(pred: IntArray, value: IntArray) -> FloatArray:
     """
     ranked = np.take_along_axis(value, pred, axis=1)
     wrong = np.zeros(len(pred))
-    for place in range(1, pred.shape[1]):  # everything before `place` that is worth less
-        wrong += (ranked[:, :place] < ranked[:, place, None]).sum(axis=1)
+    for position in range(1, pred.shape[1]):  # everything before `place` that is worth less
+        wrong += (ranked[:, :position] < ranked[:, position, None]).sum(axis=1)
     return wrong
 
 
