@@ -43,6 +43,7 @@ LEVEL = {
     "structures": 1,
     "losses": 4,
     "surrogates": 5,
+    "decisions": 5,  # needs losses and structures only; learning decides through it
     "torch": 6,
     "calibration": 6,
     "learning": 6,
