@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 from consistruct.decisions.from_probabilities import decide_from_probabilities
@@ -38,7 +39,7 @@ def decide(
         raise TypeError(f"decide takes probabilities or samples, got {given}; pass one of them")
     if samples is None:
         return decide_from_probabilities(loss, probabilities, **options)
-    # candidate searches are compiled on first use, so they are imported only when they are needed
-    from consistruct.decisions.from_samples import decide_from_samples
-
-    return decide_from_samples(loss, samples, **options)
+    # searches over candidates bring compiled loops, which only those wait for who need them
+    from_samples: Any = import_module("consistruct.decisions.from_samples")
+    decided: Decisions = from_samples.decide_from_samples(loss, samples, **options)
+    return decided
