@@ -270,7 +270,8 @@ UNEQUAL = CostMatrix([[0, 1], [5, 0]], rows="pred")
         (Hamming(3), [np.ones((2, 1)), np.ones((2, 2)), np.ones((2, 2))], {}, "one state"),
         (Hamming(3), [[0.1, 0.2]], {}, "3 parts"),
         (CostVectors(2), [[0.1, 0.2]], {"calibrate": ([[0.5, 0.5]], [0])}, "predicted costs"),
-        (NDCG(2), [[0.1, -0.2]], {}, "expected gains"),
+        (NDCG(2), [[0.1, np.inf]], {}, "finite"),
+        (NDCG(2), [[0.1, 0.2]], {"calibrate": ([[0.5, 0.5]], [[0, 1]])}, "no probability"),
     ],
 )
 def test_what_people_get_wrong_is_one_line(loss, given, options, reason):

@@ -226,10 +226,10 @@ def _from_parts(loss: Loss, given: Given, calibrate: tuple[Any, Any] | None) -> 
     if loss.labels_as == "relevance" and values.ndim == 2:
         if calibrate is not None:
             raise ValueError("expected relevance is no probability; calibrate= does not correct it")
-        if not np.isfinite(values).all() or values.min(initial=0.0) < 0.0:
-            raise ValueError(
-                "expected relevance must be finite and at least 0, got scores; pass expected gains"
-            )
+        if not np.isfinite(values).all():
+            raise ValueError("expected relevance must be finite, got NaN or infinite entries")
+        if values.min(initial=0.0) < 0.0:  # regressions give such, and any scores order as well
+            notes.append("some expected gains are negative, so that expected_loss is out of range")
         notes.append("each row is taken to have a relevant item, and its numbers to be mean gains")
         return _structured(loss, *loss.independent_target(values), notes)
     states = getattr(loss.true_labels, "n_states", 2)
