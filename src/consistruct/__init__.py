@@ -6,6 +6,7 @@ from importlib import import_module as _import_module
 if _typing.TYPE_CHECKING:
     from consistruct import (
         calibration,
+        decisions,
         distributed,
         exceptions,
         guarantees,
@@ -17,6 +18,7 @@ if _typing.TYPE_CHECKING:
         surrogates,
     )
     from consistruct.calibration import calibration_function
+    from consistruct.decisions import decide
     from consistruct.guarantees import advise, forecast, sample_complexity
     from consistruct.guarantees.risk import RiskControl
     from consistruct.learning import StructuredPredictor, TaskLossClassifier, compare
@@ -33,6 +35,8 @@ __all__ = [
     "calibration",
     "calibration_function",
     "compare",
+    "decide",
+    "decisions",
     "distributed",
     "exceptions",
     "forecast",
@@ -53,6 +57,8 @@ _LAZY = {
     "calibration": ("consistruct.calibration", None),
     "calibration_function": ("consistruct.calibration", "calibration_function"),
     "compare": ("consistruct.learning", "compare"),
+    "decide": ("consistruct.decisions", "decide"),
+    "decisions": ("consistruct.decisions", None),
     "distributed": ("consistruct.distributed", None),
     "exceptions": ("consistruct.exceptions", None),
     "forecast": ("consistruct.guarantees", "forecast"),

@@ -11,12 +11,11 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from consistruct.learning.encoding.text_columns import (
-    EXACT,
-)
+from consistruct._frames import EXACT
+from consistruct._missing import is_gone
 from consistruct.protocols import FloatArray
 
-__all__ = ["as_words", "is_gone", "listed_cells", "series_cells"]
+__all__ = ["as_words", "listed_cells", "series_cells"]
 
 SECONDS_PER_DAY = 86400.0
 
@@ -101,11 +100,6 @@ def _moment(cell: Any) -> Any:
     if getattr(cell, "tzinfo", None) is not None:
         cell = (cell - cell.utcoffset()).replace(tzinfo=None)  # universal time
     return np.datetime64(cell, "s")
-
-
-def is_gone(cell: Any) -> bool:
-    """None, NaN, NaT and pandas.NA, which is not equal to itself in its own way."""
-    return cell is None or type(cell).__name__ in ("NAType", "NaTType") or bool(cell != cell)
 
 
 def _word(value: Any) -> str:

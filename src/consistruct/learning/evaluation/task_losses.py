@@ -7,24 +7,20 @@ from typing import Any
 
 import numpy as np
 
+from consistruct._frames import as_array, label_names, labels_in_order
 from consistruct._members import Member
+from consistruct._missing import refuse_missing_labels
+from consistruct.decisions.classes import ClassLabels, distinct_labels, in_order, lookup_codes
 from consistruct.learning.encoding.candidates import CandidateLabels, candidate_sets
-from consistruct.learning.encoding.costs import loss_with_rows
-from consistruct.learning.encoding.frames import as_array, label_names, labels_in_order
 from consistruct.learning.encoding.labels import (
-    ClassLabels,
     LabelEncoding,
     PartLabels,
     RawLabels,
-    distinct_labels,
-    in_order,
-    lookup_codes,
     order_of,
     prepare_labels,
     takes_any_labels,
     written_as,
 )
-from consistruct.learning.encoding.missing import refuse_missing_labels
 from consistruct.learning.encoding.orders import OrderLabels, RankLabels
 from consistruct.learning.encoding.queries import (
     is_query_list,
@@ -36,6 +32,7 @@ from consistruct.learning.encoding.sets import SetLabels
 from consistruct.learning.rules.deciding import confusion_of
 from consistruct.losses import parse_loss
 from consistruct.losses.base import Loss, Sizes
+from consistruct.losses.costs.tables import loss_with_rows
 from consistruct.losses.metrics import is_metric, requested_metric
 from consistruct.protocols import FloatArray
 

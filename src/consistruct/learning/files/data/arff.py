@@ -21,8 +21,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from consistruct._budgets import unreadable_table
+from consistruct._missing import is_missing_label
 from consistruct._validation import read_number
-from consistruct.learning.encoding.missing import is_missing_label
 from consistruct.learning.files.data.base import (
     DataSet,
     Layout,

@@ -11,8 +11,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from consistruct._budgets import FILES
+from consistruct._missing import is_missing_label
 from consistruct._validation import read_integer
-from consistruct.learning.encoding.missing import is_missing_label
 from consistruct.learning.files.data.base import (
     DataSet,
     Layout,

@@ -8,16 +8,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["is_missing", "is_missing_label", "refuse_missing_labels", "refuse_missing_rows"]
+__all__ = [
+    "is_gone",
+    "is_missing",
+    "is_missing_label",
+    "refuse_missing_labels",
+    "refuse_missing_rows",
+]
+
+MOST_SHOWN = 10  # rows that a message lists
 
 # "<na>" is what pandas writes for pandas.NA as text, "#n/a" what spreadsheets show
 MISSING = frozenset({"", "?", "na", "n/a", "nan", "nat", "null", "none", "<na>", "#n/a"})
-MOST_SHOWN = 10  # rows that a message lists
 
 
 def is_missing(cell: str, missing: Iterable[str] = ()) -> bool:
     """Whether a cell has no value: empty, ``NA`` and the like, or one of the given words."""
     return cell.lower() in MISSING or cell in missing
+
+
+def is_gone(cell: Any) -> bool:
+    """None, NaN, NaT and pandas.NA, which is not equal to itself in its own way."""
+    return cell is None or type(cell).__name__ in ("NAType", "NaTType") or bool(cell != cell)
 
 
 def is_missing_label(value: Any, missing: Iterable[str] = ()) -> bool:
@@ -57,6 +69,13 @@ def refuse_missing_labels(y: Any, name: str = "y") -> None:
     refuse_missing_rows(name, gone.reshape(len(values), -1).any(axis=1))
 
 
+def _is_scalar_gone(value: Any) -> bool:
+    # sets and lists of labels are true labels too; an empty one is an empty set
+    return (
+        value is None or np.isscalar(value) or type(value).__name__ in ("NAType", "NaTType")
+    ) and is_missing_label(value)
+
+
 def refuse_missing_rows(name: str, gone: NDArray[np.bool_]) -> None:
     """Raise ValueError with the numbers of the rows that are `gone`, if there are any."""
     rows = np.flatnonzero(gone).tolist()
@@ -68,10 +87,3 @@ def refuse_missing_rows(name: str, gone: NDArray[np.bool_]) -> None:
         f"{name} is missing in {len(rows)} {plural} (counted from 0: {shown}); fill {them} in, or "
         f"drop {'these rows' if len(rows) > 1 else 'this row'} from X too"
     )
-
-
-def _is_scalar_gone(value: Any) -> bool:
-    # sets and lists of labels are true labels too; an empty one is an empty set
-    return (
-        value is None or np.isscalar(value) or type(value).__name__ in ("NAType", "NaTType")
-    ) and is_missing_label(value)
