@@ -24,11 +24,11 @@ from torch import nn
 import consistruct as cs
 from benchmarks.gpu_quality import SETS, TITLE, quality
 from benchmarks.measure import machine, table
+from consistruct.decisions.statistics import ClassProbabilities
 from consistruct.learning.models.features.approximations import KernelCenters, RandomFeatures
 from consistruct.learning.models.features.feature_maps import Kernel, ScoreMap
 from consistruct.learning.models.ridge.device import DeviceClosedForm, predict_on
 from consistruct.learning.models.ridge.device_sums import DeviceFeatures, single_products
-from consistruct.learning.statistics import ClassProbabilities
 from consistruct.structures.chains import ChainScores
 from consistruct.structures.chains import chain_marginals as host_marginals
 from consistruct.torch import TaskLoss

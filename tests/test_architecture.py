@@ -38,6 +38,7 @@ LEVEL = {
     "_html": 0,
     "_plain_data": 0,
     "_exact": 0,
+    "_frames": 0,
     "_progress": 0,
     "charts": 1,  # pictures as data, and their drawing; knows nothing of the rest
     "structures": 1,
@@ -336,6 +337,7 @@ def test_the_paper_stands_beside_the_package():
 CLASS_CHECKS = {
     "calibration/engine.py": {"Decisions", "FBeta"},
     "calibration/proofs/provers/oracle.py": {"FBeta"},
+    "decisions/statistics.py": {"Hamming"},
     "guarantees/constants.py": {"Combination"},
     "learning/encoding/candidates.py": {"PartialLabels"},
     "learning/encoding/item_targets.py": {"MeanAveragePrecision", "Positions"},

@@ -14,7 +14,7 @@ from scipy.optimize import minimize
 from scipy.stats import beta
 
 from benchmarks.complex_metrics.fits import Fitted
-from consistruct.learning.recalibration import Recalibration
+from consistruct.decisions.recalibration import Recalibration
 from consistruct.learning.rules.labels import decide_labels, label_confusion, search_labels
 from consistruct.learning.rules.rule import searched_rows
 from consistruct.learning.rules.search import search

@@ -44,6 +44,11 @@ WRONG = {
     ],
     "plan": [["hamming:10", "--eps", "0"], ["--table"], ["nothing", "--eps", "0.1"]],
     "advise": [["ordinal:4"], ["ordinal:4", "--eps", "-1"]],
+    "decide": [
+        ["none.csv", "--loss", "zero-one"],
+        ["taken", "--loss", "no-such-loss"],
+        ["taken", "--loss", "cost:none.csv", "--out", "taken/inside"],
+    ],
     "fit": [["none.csv", "--target", "y", "--model", "m"], ["taken", "--model", "m"]],
     "predict": [["none.safetensors", "none.csv"], ["taken", "taken"]],
     "evaluate": [["none.safetensors", "none.csv"]],

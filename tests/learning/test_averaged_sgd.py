@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from consistruct.decisions.statistics import ClassProbabilities
 from consistruct.exceptions import CapabilityError
 from consistruct.learning.files.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from consistruct.learning.models.features.feature_maps import LinearFeatures, ScoreMap
@@ -17,7 +18,7 @@ from consistruct.learning.models.solvers.averaged_sgd import AveragedSGD
 from consistruct.learning.models.solvers.lbfgs import LBFGS
 from consistruct.learning.models.solvers.paper_sgd import PaperSGD
 from consistruct.learning.models.solvers.sgd_run import SGDRun
-from consistruct.learning.statistics import ClassProbabilities, TargetValues
+from consistruct.learning.statistics import TargetValues
 from consistruct.losses import NDCG, Abstain, Hamming, Mixed, Ordinal, ZeroOne
 from consistruct.losses.base import dense_target
 from consistruct.surrogates import QuadraticSurrogate, make_surrogate

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from consistruct.decisions.statistics import ClassProbabilities
 from consistruct.learning import TaskLossClassifier
 from consistruct.learning.models import Ridge
 from consistruct.learning.models.features import feature_maps
@@ -18,7 +19,6 @@ from consistruct.learning.models.features.feature_maps import (
     ScoreMap,
 )
 from consistruct.learning.models.ridge.closed_form import ClosedForm
-from consistruct.learning.statistics import ClassProbabilities
 from consistruct.losses import Block, CostMatrix, Hamming, Mixed, Tree, ZeroOne
 from consistruct.losses.base import dense_target
 from consistruct.surrogates import QuadraticSurrogate

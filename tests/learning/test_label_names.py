@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from consistruct.learning.encoding.labels import UNSEEN, lookup_codes
+from consistruct.decisions.classes import UNSEEN, lookup_codes
 
 
 @pytest.mark.parametrize("classes", [np.arange(5), np.arange(5, dtype=np.uint8), np.array([0, 3])])

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from consistruct.decisions.statistics import ClassProbabilities
 from consistruct.exceptions import CapabilityError
 from consistruct.learning.models.features.feature_maps import (
     Kernel,
@@ -11,7 +12,7 @@ from consistruct.learning.models.features.feature_maps import (
     ScoreMap,
 )
 from consistruct.learning.models.solvers.paper_sgd import PaperSGD
-from consistruct.learning.statistics import ClassProbabilities, TargetValues
+from consistruct.learning.statistics import TargetValues
 from consistruct.losses import Hamming, Ordinal, ZeroOne
 from consistruct.losses.base import dense_target
 from consistruct.surrogates import QuadraticSurrogate, make_surrogate

@@ -10,20 +10,14 @@ from sklearn.tree import DecisionTreeClassifier
 
 import consistruct as cs
 from consistruct import losses
+from consistruct.decisions.recalibration import Temperature, Unchanged
+from consistruct.decisions.statistics import ClassProbabilities
 from consistruct.learning import load, save
 from consistruct.learning.models.features.feature_maps import Kernel
 from consistruct.learning.models.probabilities import Probabilities
 from consistruct.learning.models.ridge import closed_form
 from consistruct.learning.models.ridge.model import Ridge
-from consistruct.learning.recalibration import (
-    CONTRASTS,
-    Contrast,
-    Slope,
-    Temperature,
-    Unchanged,
-    recalibrate,
-)
-from consistruct.learning.statistics import ClassProbabilities
+from consistruct.learning.recalibration import CONTRASTS, Contrast, Slope, recalibrate
 from consistruct.losses.base import dense_target
 from tests.learning.estimators import classifier, predictor
 

@@ -11,10 +11,11 @@ import scipy.sparse as sp
 import torch
 
 import consistruct as cs
+from consistruct.decisions.statistics import ClassProbabilities
 from consistruct.exceptions import CapabilityError, ModelFileError
 from consistruct.learning import load, save
 from consistruct.learning.models import Ridge, Stack, Torch
-from consistruct.learning.statistics import ClassProbabilities, TargetValues
+from consistruct.learning.statistics import TargetValues
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(240, 4))

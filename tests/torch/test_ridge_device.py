@@ -10,6 +10,7 @@ import pytest
 import torch
 
 import consistruct as cs
+from consistruct.decisions.statistics import ClassProbabilities
 from consistruct.learning import load, save
 from consistruct.learning.models import Ridge
 from consistruct.learning.models.features.approximations import (
@@ -27,7 +28,7 @@ from consistruct.learning.models.ridge import device, device_sums
 from consistruct.learning.models.ridge.closed_form import ClosedForm
 from consistruct.learning.models.ridge.device import DeviceClosedForm
 from consistruct.learning.models.ridge.moments import Moments
-from consistruct.learning.statistics import ClassProbabilities, TargetValues
+from consistruct.learning.statistics import TargetValues
 from consistruct.losses import FBeta, ZeroOne
 
 RNG = np.random.default_rng(0)

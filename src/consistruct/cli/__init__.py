@@ -17,6 +17,7 @@ from consistruct.cli.commands import (
     advise,
     analyze,
     check,
+    decide,
     demo,
     doctor,
     evaluate,
@@ -73,6 +74,7 @@ demo.register(app)
 analyze.register(app)
 plan.register(app)
 advise.register(app)
+decide.register(app)
 check.register(app)
 learning.register(app)
 evaluate.register(app)

@@ -4,12 +4,34 @@ decide.py              the front door: which way leads from what was given to de
 result.py              `Decisions`, what every way returns
 from_probabilities.py  probabilities, expected relevance, predicted costs
 from_samples.py        draws of the true label, and candidates compared by any metric
+reading.py             arrays, frames and lists; what people get wrong about them
+recalibration.py       temperature and isotonic regression, by rows with known labels
+limits.py              at most so many rows of a prediction
+statistics.py          what a decision is computed from; `learning` averages it
+classes.py             names of classes: of a loss, of columns, of decisions
+wrapper.py             `DecideBy`, for pipelines and searches
 """
+
+from importlib import import_module as _import_module
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+from typing import Any as _Any
 
 from consistruct.decisions.decide import decide
 from consistruct.decisions.result import Decisions
 
-__all__ = ["Decisions", "decide"]
+if _TYPE_CHECKING:
+    from consistruct.decisions.wrapper import DecideBy
+
+__all__ = ["DecideBy", "Decisions", "decide"]
+
+
+if not _TYPE_CHECKING:
+
+    def __getattr__(name: str) -> _Any:
+        # scikit-learn takes a second to import, and only the wrapper needs it
+        if name == "DecideBy":
+            return _import_module("consistruct.decisions.wrapper").DecideBy
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
 
 from consistruct.decisions.from_probabilities import decide_from_probabilities
+from consistruct.decisions.from_samples import decide_from_samples
 from consistruct.decisions.result import Decisions
 
 __all__ = ["decide"]
@@ -20,7 +20,8 @@ def decide(
     ----------
     loss : Loss, spec such as "abstain:3:0.2", or cost matrix
     probabilities : array, data frame or list
-    samples : optional
+    samples : list of n lists, or (n, m, …) array
+        Draws of the true label of each example, in place of probabilities.
     **options
         Those of `decide_from_probabilities` or of `decide_from_samples`.
 
@@ -39,7 +40,4 @@ def decide(
         raise TypeError(f"decide takes probabilities or samples, got {given}; pass one of them")
     if samples is None:
         return decide_from_probabilities(loss, probabilities, **options)
-    # searches over candidates bring compiled loops, which only those wait for who need them
-    from_samples: Any = import_module("consistruct.decisions.from_samples")
-    decided: Decisions = from_samples.decide_from_samples(loss, samples, **options)
-    return decided
+    return decide_from_samples(loss, samples, **options)

@@ -51,9 +51,9 @@ class CandidateDecisions(Decisions):
     certified: Any = field(default=None, kw_only=True)
     n_calls: Any = field(default=None, kw_only=True)
 
-    def to_frame(self) -> Any:
-        """Return the frame of `Decisions` with the columns `certified` and `n_calls`."""
-        return super().to_frame().assign(certified=self.certified, n_calls=self.n_calls)
+    def columns(self) -> dict[str, Any]:
+        """Return the columns of `Decisions`, then `certified` and `n_calls`."""
+        return super().columns() | {"certified": self.certified, "n_calls": self.n_calls}
 
 
 def decide_from_samples(

@@ -62,17 +62,25 @@ class Decisions:
         frame : pandas.DataFrame
             Columns `label`, `expected_loss` and, where they are known, `runner_up` and `gap`.
         """
-        import pandas as pd  # half a second, which only those wait for who want a frame
+        try:
+            import pandas as pd
+        except ImportError:
+            raise ImportError(
+                "to_frame needs pandas; install it with: pip install 'consistruct[io]'"
+            ) from None
+        return pd.DataFrame(self.columns())
 
-        columns: dict[str, Any] = {
+    def columns(self) -> dict[str, Any]:
+        """Return what `to_frame` shows, a list or array for each column."""
+        found: dict[str, Any] = {
             "label": _cells(self.labels),
             "expected_loss": self.expected_loss,
         }
         if self.runner_up is not None:
-            columns["runner_up"] = _cells(self.runner_up)
+            found["runner_up"] = _cells(self.runner_up)
         if self.gap is not None:
-            columns["gap"] = self.gap
-        return pd.DataFrame(columns)
+            found["gap"] = self.gap
+        return found
 
 
 def _cells(labels: Any) -> Any:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from sklearn.datasets import load_svmlight_file
 
 from consistruct._budgets import FILES
+from consistruct._frames import EXACT
 from consistruct.distributed.hashing import (
     BITS,
     Entries,
@@ -24,9 +25,6 @@ from consistruct.distributed.hashing import (
     hashed_words,
 )
 from consistruct.exceptions import DataFileError
-from consistruct.learning.encoding.text_columns import (
-    EXACT,
-)
 from consistruct.learning.files.data.base import (
     Layout,
     Request,

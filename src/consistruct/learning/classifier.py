@@ -10,16 +10,14 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import _check_y, check_consistent_length, column_or_1d
 
+from consistruct._frames import as_array, label_names
 from consistruct._threads import within_cores
 from consistruct._validation import on_host
+from consistruct.decisions.classes import UNSEEN, ClassLabels, lookup_codes
 from consistruct.exceptions import CapabilityError
-from consistruct.learning.encoding.costs import (
-    CostLabels,
-    cost_tensor,
-    example_costs,
-)
+from consistruct.learning.encoding.costs import CostLabels, example_costs
 from consistruct.learning.encoding.fitted_classes import class_columns, encode_again
-from consistruct.learning.encoding.frames import as_array, label_names, labels_by_name
+from consistruct.learning.encoding.frames import labels_by_name
 from consistruct.learning.encoding.kinds import (
     Examples,
     Rows,
@@ -27,14 +25,7 @@ from consistruct.learning.encoding.kinds import (
     combined_weight,
     table_inputs,
 )
-from consistruct.learning.encoding.labels import (
-    UNSEEN,
-    ClassLabels,
-    lookup_codes,
-    order_of,
-    over_parts,
-    prepare_labels,
-)
+from consistruct.learning.encoding.labels import order_of, over_parts, prepare_labels
 from consistruct.learning.encoding.missing import refuse_missing_labels
 from consistruct.learning.estimator import TargetEstimator, has_probabilities, lazily, streams
 from consistruct.learning.example_costs import ExampleCosts
@@ -43,6 +34,7 @@ from consistruct.learning.rules.deciding import loss_to_fit
 from consistruct.learning.rules.estimating import MetricDecisions
 from consistruct.losses import CostMatrix
 from consistruct.losses.base import Loss
+from consistruct.losses.costs.tables import cost_tensor
 from consistruct.losses.metrics import Metric, requested_metric
 from consistruct.protocols import FloatArray
 

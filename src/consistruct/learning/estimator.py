@@ -21,6 +21,8 @@ from sklearn.utils.validation import check_is_fitted
 from consistruct._progress import showing
 from consistruct._threads import libraries_for, within_cores
 from consistruct._validation import check_cost_scale
+from consistruct.decisions.recalibration import Recalibration, Unchanged
+from consistruct.decisions.statistics import Statistic
 from consistruct.exceptions import CapabilityError
 from consistruct.learning.encoding.fitted_classes import prediction_columns
 from consistruct.learning.encoding.frames import labels_by_name
@@ -29,9 +31,8 @@ from consistruct.learning.encoding.labels import loss_class
 from consistruct.learning.models import make_model
 from consistruct.learning.models.base import TargetModel
 from consistruct.learning.parameters import LossParameters
-from consistruct.learning.recalibration import Recalibration, Unchanged, recalibrate
+from consistruct.learning.recalibration import recalibrate
 from consistruct.learning.selection.cross_fitting import cross_fit, without_rows
-from consistruct.learning.statistics import Statistic
 from consistruct.losses import Decision
 from consistruct.losses.base import Loss
 from consistruct.losses.metrics import Metric

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
+from consistruct._frames import as_array
 from consistruct._validation import check_loss_matrix
-from consistruct.learning.encoding.costs import CostLabels, cost_tensor, example_costs
-from consistruct.learning.encoding.frames import as_array
+from consistruct.learning.encoding.costs import CostLabels, example_costs
 from consistruct.learning.encoding.kinds import (
     Examples,
     Rows,
@@ -19,6 +19,7 @@ from consistruct.learning.encoding.kinds import (
 )
 from consistruct.learning.encoding.labels import loss_class
 from consistruct.losses import CostVectors, ZeroOne
+from consistruct.losses.costs.tables import cost_tensor
 from consistruct.protocols import FloatArray
 
 __all__ = ["ExampleCosts"]

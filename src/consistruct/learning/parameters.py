@@ -9,13 +9,13 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from consistruct._members import Member
-from consistruct.learning.encoding.costs import loss_with_rows
+from consistruct.decisions.recalibration import Recalibration
+from consistruct.decisions.statistics import Statistic
 from consistruct.learning.encoding.fitted_classes import loss_in_code_order
 from consistruct.learning.encoding.kinds import Kind
-from consistruct.learning.recalibration import Recalibration
-from consistruct.learning.statistics import Statistic
 from consistruct.losses import parse_loss
 from consistruct.losses.base import Loss, Sizes
+from consistruct.losses.costs.tables import loss_with_rows
 from consistruct.losses.metrics import is_metric
 
 __all__ = ["LossParameters"]

@@ -8,10 +8,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
+from consistruct.decisions.statistics import Statistic
 from consistruct.exceptions import ConsistructError
-from consistruct.learning.statistics import Statistic, TargetValues
+from consistruct.learning.statistics import TargetValues
 from consistruct.losses import Hamming, LabelCosts
-from consistruct.losses.base import Loss, dense_target
+from consistruct.losses.base import Loss
 from consistruct.protocols import FloatArray, Target
 
 __all__ = ["PartProbabilities", "same_parts"]
@@ -44,13 +45,6 @@ class PartProbabilities(Statistic):
     def _hamming(self) -> Hamming:
         return Hamming(self.loss.true_labels.shape[0], 2)
 
-    @cached_property
-    def _costs(self) -> FloatArray:
-        """Target of each part in each of its states, (T, 2, 2): rows are predicted states."""
-        T = self.loss.true_labels.shape[0]
-        every = np.repeat(np.arange(2)[:, None], T, axis=1)
-        return dense_target(self.loss.target(every)).reshape(2, T, 2).transpose(1, 2, 0)
-
     @property
     def width(self) -> int:
         return 2 * self.loss.true_labels.shape[0]
@@ -74,7 +68,7 @@ class PartProbabilities(Statistic):
 
     def target(self, expected: FloatArray) -> FloatArray:
         states = -expected.reshape(len(expected), -1, 2) * (self.width // 2)
-        return np.einsum("tcy,nty->ntc", self._costs, states).reshape(len(expected), -1)
+        return self.loss.independent_target(states)[0]
 
     def offset(self, expected: FloatArray) -> FloatArray:
         return np.zeros(len(expected))

@@ -25,7 +25,6 @@ from __future__ import annotations
 
 import logging
 import math
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,9 +32,20 @@ import numpy as np
 from scipy.optimize import brentq, minimize
 from scipy.special import logsumexp, softmax
 
-from consistruct._members import ArrayField, Member, frozen_array
+from consistruct._members import ArrayField, frozen_array
+from consistruct.decisions.recalibration import (
+    ENOUGH_ROWS,
+    FEWEST_ROWS,
+    LOSS_SLACK,
+    Recalibration,
+    Temperature,
+    Unchanged,
+    recalibrate_probabilities,
+    some_rows,
+)
+from consistruct.decisions.statistics import Statistic
 from consistruct.learning.models.ridge.selection import out_of_fold_share
-from consistruct.learning.statistics import Statistic, rounded_scores
+from consistruct.learning.statistics import rounded_scores
 from consistruct.losses.base import dense_target
 from consistruct.protocols import FloatArray
 from consistruct.structures import Ragged
@@ -45,23 +55,15 @@ __all__ = [
     "ClassScaling",
     "Contrast",
     "Power",
-    "Recalibration",
     "Slope",
-    "Temperature",
-    "Unchanged",
     "recalibrate",
-    "recalibrate_probabilities",
 ]
 
 logger = logging.getLogger(__name__)
 
+UNCHANGED = Unchanged()  # one immutable value, so that it can be a default
+
 CONTRASTS = (1.0, 1.25, 1.5, 2.0, 3.0, 5.0)
-PER_OCTAVE = 4
-TEMPERATURES = tuple(float(t) for t in 2.0 ** (np.arange(-12, 13) / PER_OCTAVE))  # 1/8 to 8
-FLOORS = (1e-4, 1e-3, 1e-2, 1e-1)  # times 1/classes
-FEWEST_ROWS = 20  # fewer out-of-fold rows, counted with their weights, show nothing
-LEAST_GAIN = 0.02  # of the log loss: smaller gains are not worth a change
-LOSS_SLACK = 1e-6  # relative: ties go to the smaller contrast
 # deviations of t from 1 and of b from 0 before any row is seen: on 15 tables log losses rose by
 # 0.004 on average with 100 out-of-fold rows, by 0.001 with 400, and fell by 0.001 with 2,000 and
 # more, where expected and occurred losses came from 4.7 % apart to 3.3 %
@@ -70,35 +72,7 @@ LEAST_PROBABILITY = 1e-4  # times 1/classes
 TINY = 1e-12  # what keeps probabilities of tags off zero
 STEEPEST = 4.0  # slopes and powers that match expected losses: 1/4 to 4
 CHUNK_BYTES = 32 * 2**20
-ENOUGH_ROWS = 8192  # to choose the power of probabilities, two numbers
 PRODUCTS = 2**31  # multiplications that trying one contrast may take: fewer rows try it else
-
-
-class Recalibration(Member, ABC):
-    """E[τ] as decisions and reports use it."""
-
-    @abstractmethod
-    def for_decisions(self, expected: Any) -> Any:
-        """Estimates that are decoded."""
-
-    @abstractmethod
-    def for_reports(self, expected: Any) -> Any:
-        """Estimates that expected losses and probabilities are computed from."""
-
-    def for_another_loss(self) -> Recalibration:
-        """What remains where decisions are judged by another loss."""
-        return self
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Unchanged(Recalibration):
-    """Nothing is known of out-of-fold rows: estimates stay as they are."""
-
-    def for_decisions(self, expected: Any) -> Any:
-        return expected
-
-    def for_reports(self, expected: Any) -> Any:
-        return expected
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -115,7 +89,7 @@ class Contrast(Recalibration):
 
     contrast: float
     mean: ArrayField
-    before: Recalibration = Unchanged()
+    before: Recalibration = UNCHANGED
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "mean", frozen_array(self.mean))
@@ -145,7 +119,7 @@ class Power(Recalibration):
     """
 
     power: float
-    before: Recalibration = Unchanged()
+    before: Recalibration = UNCHANGED
 
     def for_decisions(self, expected: Any) -> Any:
         return self.before.for_decisions(expected)
@@ -198,27 +172,6 @@ class ClassScaling(Recalibration):
 def _logarithms(probabilities: FloatArray) -> FloatArray:
     least = LEAST_PROBABILITY / probabilities.shape[1]
     return np.asarray(np.log(np.maximum(probabilities, 0.0) + least))
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Temperature(Recalibration):
-    """Probabilities sharpened (power > 1) or flattened, kept off zero by `floor`."""
-
-    power: float
-    floor: float
-
-    def for_decisions(self, expected: FloatArray) -> FloatArray:
-        probabilities = np.maximum(expected, 0.0) + self.floor
-        if self.power == 1.0:
-            return np.asarray(probabilities / probabilities.sum(axis=1, keepdims=True))
-        logits = self.power * np.log(probabilities)
-        logits -= logits.max(axis=1, keepdims=True)
-        np.exp(logits, out=logits)
-        logits /= logits.sum(axis=1, keepdims=True)
-        return logits
-
-    def for_reports(self, expected: FloatArray) -> FloatArray:
-        return self.for_decisions(expected)
 
 
 def recalibrate(
@@ -274,7 +227,7 @@ def _scaled(
     −log posterior = −Σ_i w_i log q_i(y_i) + (t − 1)²/(2σ_t²) + ‖b‖²/(2σ_b²), which is convex; a
     row of weight two counts as two rows.
     """
-    some = _some_rows(len(weight), ENOUGH_ROWS)
+    some = some_rows(len(weight), ENOUGH_ROWS)
     weight = weight[some]
     logs = _logarithms(expected[some])
     true = statistic.values(codes[some]).toarray()
@@ -304,7 +257,7 @@ def match_reports(
     true_codes: Any,
     weight: FloatArray,
     mean: FloatArray,
-    before: Recalibration = Unchanged(),  # noqa: B008 - an immutable value
+    before: Recalibration = UNCHANGED,
 ) -> Recalibration:
     """The correction of reports with which decisions are expected to cost what they did cost.
 
@@ -368,51 +321,6 @@ def _linear_parts(
     return raw, center
 
 
-def recalibrate_probabilities(
-    statistic: Statistic, expected: FloatArray, codes: Any, weight: FloatArray
-) -> tuple[Recalibration, dict[str, FloatArray]]:
-    """The power of class probabilities that out-of-fold rows request, and what was compared."""
-    if weight.sum() < FEWEST_ROWS or not statistic.loss.decodes_fast:
-        return Unchanged(), {}
-    some = _some_rows(len(weight), ENOUGH_ROWS)
-    expected, codes, weight = expected[some], codes[some], weight[some]
-    columns = statistic.loss.true_labels.index(codes)  # of the class of each row
-    projected = statistic.project(expected)
-    share = weight / weight.sum()
-    losses = np.empty((len(FLOORS), len(TEMPERATURES)))
-    ones = np.ones(statistic.width)
-    for i, floor in enumerate(FLOORS):
-        logs = np.log(projected + floor / statistic.width)
-        logs -= logs.max(axis=1, keepdims=True)
-        mean = float(share @ logs[np.arange(len(columns)), columns])
-        for first in range(PER_OCTAVE):  # a power twice as large is a square
-            powered = np.exp(TEMPERATURES[first] * logs)
-            for j in range(first, len(TEMPERATURES), PER_OCTAVE):
-                losses[i, j] = share @ np.log(powered @ ones) - TEMPERATURES[j] * mean
-                np.square(powered, out=powered)
-    best, found = np.inf, Temperature(1.0, FLOORS[0] / statistic.width)
-    for (i, j), value in np.ndenumerate(losses):
-        if value < best - LOSS_SLACK * abs(best if np.isfinite(best) else 1.0):
-            best, found = value, Temperature(TEMPERATURES[j], FLOORS[i] / statistic.width)
-    compared = {
-        "powers": np.array(TEMPERATURES),
-        "floors": np.array(FLOORS) / statistic.width,
-        "log_loss": losses,
-    }
-    plain = losses[:, TEMPERATURES.index(1.0)].min()
-    if best > (1.0 - LEAST_GAIN) * plain:
-        return Unchanged(), compared
-    logger.info("probabilities: power %.3g, out-of-fold log loss %.4f", found.power, best)
-    return found, compared
-
-
-def _some_rows(n: int, most: int) -> Any:
-    """All rows, or so many of them, drawn at random but always the same."""
-    if n <= most:
-        return slice(None)
-    return np.sort(np.random.default_rng(0).choice(n, most, replace=False))
-
-
 def _with_contrasts(
     statistic: Statistic, expected: FloatArray, codes: Any, weight: FloatArray, mean: FloatArray
 ) -> FloatArray:
@@ -464,7 +372,7 @@ def _proven_contrast(
     table nine times as expensive; with this rule they were 0.1 % less expensive, and 2 % more at
     worst.)
     """
-    some = _some_rows(len(weight), max(ENOUGH_ROWS, PRODUCTS // statistic.width**2))
+    some = some_rows(len(weight), max(ENOUGH_ROWS, PRODUCTS // statistic.width**2))
     weight = weight[some]
     losses = _with_contrasts(statistic, expected[some], codes[some], weight, mean)
     share = weight / weight.sum()

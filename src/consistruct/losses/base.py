@@ -195,6 +195,55 @@ class Loss(Member, ABC):
         """
         return None
 
+    @cached_property
+    def part_targets(self) -> FloatArray | None:
+        """Target of each part in each of its states, (T, predicted states, s); None where the
+        target is no sum over parts that are scored on their own.
+
+        >>> from consistruct.losses import LabelCosts
+        >>> LabelCosts([4.0, 1.0], [1.0, 1.0]).part_targets[0]  # columns: label 0 is off, on
+        array([[0. , 2. ],
+               [0.5, 0. ]])
+        """
+        s, shape = self.score_space.separate_states, self.true_labels.shape
+        if s is None or len(shape) != 1 or shape[0] is None:
+            return None
+        T, groups = shape[0], self.target_groups()
+        if groups is None or not np.array_equal(np.array(groups), np.arange(T * s).reshape(T, s)):
+            return None
+        # one true label per state tells all: column t of it depends on part t alone
+        every = np.repeat(np.arange(s)[:, None], T, axis=1)
+        return dense_target(self.target(every)).reshape(s, T, s).transpose(1, 2, 0)
+
+    @property
+    def without_sizes(self) -> Loss:
+        """The loss for true labels of every size, where this one is for sizes that occur."""
+        return self
+
+    @property
+    def sized_columns(self) -> int | None:
+        """Columns of P(label is not in the set), P(label is in a set of this size), … that
+        `independent_target` takes in place of two states; None where sizes tell nothing."""
+        return None
+
+    def independent_target(self, marginals: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """E[target(y)] (n, width) and E[offset(y)] (n,) from P(y_t = a), (n, T, s).
+
+        Parts count as independent, which makes no difference where the target is a sum over parts.
+        """
+        if self.part_targets is None:
+            raise CapabilityError(
+                self,
+                "an expected target from probabilities of its parts",
+                "decisions from marginals",
+                "pass samples of true labels (samples=), or the probabilities of all true labels "
+                "in the order of loss.true_labels.enumerate()",
+            )
+        n, _, s = marginals.shape
+        every = np.repeat(np.arange(s)[:, None], self.true_labels.shape[0], axis=1)
+        target = np.einsum("tcy,nty->ntc", self.part_targets, marginals).reshape(n, -1)
+        return target, np.full(n, self.offset(every)[0])
+
     def single_true_labels(
         self, true: ArrayLike | Ragged
     ) -> tuple[ArrayLike | Ragged, IntArray | None, FloatArray | None]:

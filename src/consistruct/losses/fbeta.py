@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from consistruct._budgets import SPECS
 from consistruct._validation import check_count, check_number
 from consistruct.losses.base import Loss, Sizes
+from consistruct.losses.independent import joint_with_count
 from consistruct.losses.spec import at_most, count_field, number_field
 from consistruct.protocols import FloatArray, IntArray, LabelArray, Target
 from consistruct.structures import Ragged, SetSizes, Subsets
@@ -138,6 +139,35 @@ class FBeta(Loss):
             values = np.concatenate([values, np.full(len(found), -value)])
         shape = (len(sets), space.width)
         return scipy.sparse.csr_array((values, (rows, columns)), shape=shape)
+
+    @property
+    def without_sizes(self) -> FBeta:
+        return dataclasses.replace(self, sizes=None)
+
+    @property
+    def sized_columns(self) -> int:
+        return 1 + sum(s > 0 for s in self.true_labels.allowed_sizes)
+
+    def independent_target(self, marginals: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """E[target(y)] and E[offset(y)] from P(y_t = a), (n, T, 2), of independent labels.
+
+        From P(y_t = 0) and P(y_t = 1, |y| = s) for each positive size s that occurs,
+        (n, T, 1 + sizes), they are exact, however labels depend on each other.
+        """
+        # sizes restrict what is learned from; independent labels make sets of every size
+        two = marginals.shape[2] == 2 and self.sizes is None
+        joint = joint_with_count(marginals[:, :, 1]) if two else marginals[:, :, 1:]
+        positive = [s for s in self.true_labels.allowed_sizes if s > 0]
+        space, n = self.score_space, len(joint)
+        partial = joint[:, :, : len(space.block_sizes)]
+        columns = [-partial.transpose(0, 2, 1).reshape(n, -1)]
+        if space.has_full:  # every label states P(all T labels): the same number but for rounding
+            columns.append(-joint[:, :, -1].mean(axis=1)[:, None])
+        if space.has_empty:  # Σ_t P(y_t = 1, |y| = s) = s·P(|y| = s)
+            empty = 1.0 - (joint.sum(axis=1) / positive).sum(axis=1)
+            columns.append(-self.empty * np.clip(empty, 0.0, 1.0)[:, None])
+        columns.append(np.zeros((n, 1)))
+        return np.hstack(columns), np.ones(n)
 
     def offset(self, true: ArrayLike) -> FloatArray:
         return np.ones(len(self.true_labels.check(true, "true")))

@@ -12,10 +12,10 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
+from consistruct.decisions.statistics import ClassProbabilities, Statistic
 from consistruct.exceptions import CapabilityError
 from consistruct.learning.encoding.kinds import Examples, take_codes
 from consistruct.learning.models.base import OutOfFold, TargetModel
-from consistruct.learning.statistics import ClassProbabilities, Statistic
 from consistruct.structures import Ragged
 from consistruct.testing.contracts import ensure, ensure_close, ensure_raises, reports_errors
 from consistruct.testing.examples import flat, frozen, other_code, take_rows

@@ -11,13 +11,14 @@ from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
+from consistruct.decisions.statistics import ClassProbabilities
 from consistruct.exceptions import CapabilityError
 from consistruct.learning import TaskLossClassifier
 from consistruct.learning.models.linear import Linear
 from consistruct.learning.models.prepared import Prepared
 from consistruct.learning.models.solvers.averaged_sgd import AveragedSGD
 from consistruct.learning.models.solvers.lbfgs import LBFGS
-from consistruct.learning.statistics import ClassProbabilities, TargetValues
+from consistruct.learning.statistics import TargetValues
 from consistruct.losses import NDCG, CostMatrix, Hamming, Ordinal, ZeroOne
 from consistruct.losses.base import dense_target
 from consistruct.structures import Full

@@ -22,10 +22,11 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
+from consistruct.decisions.statistics import ClassProbabilities
 from consistruct.exceptions import CapabilityError, ConsistructError
 from consistruct.learning import StructuredPredictor
 from consistruct.learning.models.probabilities import Probabilities
-from consistruct.learning.statistics import ClassProbabilities, TargetValues, finest_statistic
+from consistruct.learning.statistics import TargetValues, finest_statistic
 from consistruct.losses import (
     Abstain,
     CostMatrix,

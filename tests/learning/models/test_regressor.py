@@ -21,10 +21,11 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVR, LinearSVR
 from sklearn.tree import DecisionTreeRegressor
 
+from consistruct.decisions.statistics import ClassProbabilities
 from consistruct.exceptions import CapabilityError
 from consistruct.learning.models.coordinates import WIDTH_LIMIT, coordinates_of
 from consistruct.learning.models.regressor import Regressor
-from consistruct.learning.statistics import ClassProbabilities, TargetValues, finest_statistic
+from consistruct.learning.statistics import TargetValues, finest_statistic
 from consistruct.losses import CostMatrix, CostVectors, Decision, FBeta, Hamming, Kendall, ZeroOne
 from consistruct.losses.base import dense_target
 from tests.learning.models.cells import MEMBERS, cell_means, cells, codes_of, short

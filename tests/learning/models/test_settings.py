@@ -11,11 +11,10 @@ from sklearn.datasets import load_iris
 from sklearn.preprocessing import StandardScaler
 
 from consistruct._validation import check_unused_params
-from consistruct.learning.encoding.sequences import TokenStates
+from consistruct.decisions.statistics import ClassProbabilities, TokenStates
 from consistruct.learning.encoding.tokens import PackedTokens
 from consistruct.learning.models.chain.model import Chain
 from consistruct.learning.models.linear import Linear
-from consistruct.learning.statistics import ClassProbabilities
 from consistruct.losses import CostMatrix, Hamming
 from consistruct.structures import Ragged
 

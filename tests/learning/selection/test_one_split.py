@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import consistruct as cs
+from consistruct.decisions.statistics import ClassProbabilities
 from consistruct.learning.encoding.kinds import Examples, Rows
 from consistruct.learning.selection.columns import Columns
 from consistruct.learning.selection.portfolio import portfolio
 from consistruct.learning.selection.trials import compared_rows, one_split
-from consistruct.learning.statistics import ClassProbabilities
 
 
 def split_of(n, width=3, groups=None):

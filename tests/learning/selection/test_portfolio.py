@@ -4,13 +4,14 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from consistruct.decisions.statistics import ClassProbabilities
 from consistruct.learning.selection.columns import Columns
 from consistruct.learning.selection.portfolio import (
     ROUNDS_OF_TARGETS,
     SECOND_BOOSTER,
     portfolio,
 )
-from consistruct.learning.statistics import ClassProbabilities, TargetValues
+from consistruct.learning.statistics import TargetValues
 from consistruct.losses import Hamming, ZeroOne
 
 

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from consistruct.decisions.statistics import TokenStates
 from consistruct.exceptions import ConsistructError
 from consistruct.learning import StructuredPredictor
-from consistruct.learning.encoding.sequences import TokenStates, takes_sequences
+from consistruct.learning.encoding.sequences import takes_sequences
 from consistruct.learning.encoding.tokens import NamedTokens, PackedTokens
 from consistruct.learning.models.chain.model import Chain
 from consistruct.learning.models.linear import Linear

@@ -7,17 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from consistruct.learning.encoding.labels import (
+from consistruct.decisions.classes import (
     UNSEEN,
-    LabelEncoding,
-    RawLabels,
     class_labels,
     listed,
     lookup_codes,
     shown,
     sorted_classes,
-    written_as,
 )
+from consistruct.learning.encoding.labels import LabelEncoding, RawLabels, written_as
 from consistruct.losses import parse_loss
 from consistruct.losses.base import Loss, Sizes
 from consistruct.losses.partial_labels import PartialLabels

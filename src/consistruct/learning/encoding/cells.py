@@ -11,9 +11,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from consistruct.learning.encoding.text_columns import (
-    EXACT,
-)
+from consistruct._frames import EXACT
 from consistruct.protocols import FloatArray
 
 __all__ = ["as_words", "is_gone", "listed_cells", "series_cells"]

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from consistruct.learning.encoding.labels import (
+from consistruct.decisions.classes import (
     UNSEEN,
     ClassLabels,
     are_codes,

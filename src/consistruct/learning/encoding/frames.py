@@ -18,10 +18,9 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from consistruct._frames import is_frame, labels_in_order, read_frame
 from consistruct.learning.encoding.cells import as_words, is_gone, listed_cells, series_cells
-from consistruct.learning.encoding.missing import refuse_missing_rows
 from consistruct.learning.encoding.text_columns import (
-    EXACT,
     CellError,
     TextColumn,
     many_values_note,
@@ -32,15 +31,10 @@ from consistruct.protocols import FloatArray
 __all__ = [
     "Column",
     "InputColumns",
-    "as_array",
     "column_names",
     "concatenated",
-    "is_frame",
     "is_table",
-    "label_names",
     "labels_by_name",
-    "labels_in_order",
-    "unmasked",
 ]
 
 MOST_INDICATORS = 50  # of one category, as numbers; rarer values read as zeros
@@ -212,15 +206,6 @@ class InputColumns:
         return np.column_stack(parts)
 
 
-def is_frame(X: Any) -> bool:
-    """Whether X is a data frame of pandas, Polars, pyarrow or another library of narwhals."""
-    remedy = {"LazyFrame": "X.collect()", "RecordBatch": "pyarrow.Table.from_batches([X])"}
-    name = type(X).__name__
-    if name in remedy and type(X).__module__.startswith(("polars", "pyarrow")):
-        raise TypeError(f"X is a {name}, which cannot be read as a table; pass {remedy[name]}")
-    return bool(nw.dependencies.is_into_dataframe(X))
-
-
 def labels_by_name(estimator: Any, y: Any) -> Any:
     """Return y with its columns (labels of a set, parts, costs) in the order of the fit's.
 
@@ -229,96 +214,22 @@ def labels_by_name(estimator: Any, y: Any) -> Any:
     return labels_in_order(y, getattr(estimator, "label_columns_", None))
 
 
-def labels_in_order(y: Any, names: Sequence[str] | None, name: str = "y") -> Any:
-    """Return y with its columns in the order of `names`, where both have names.
-
-    >>> import pyarrow as pa
-    >>> labels_in_order(pa.table({"sea": [1], "sun": [0]}), ["sun", "sea"])
-    array([[0, 1]])
-    """
-    given = label_names(y)
-    if names is None or given is None or given == tuple(names):
-        return y
-    if sorted(given) != sorted(names):
-        raise ValueError(
-            f"{name} must have the columns {', '.join(names)}, in any order, got "
-            f"{', '.join(given)}; rename them, or pass an array"
-        )
-    return as_array(y)[:, [given.index(column) for column in names]]
-
-
-def label_names(y: Any) -> tuple[str, ...] | None:
-    """Return the names of the columns of y, or None where there are none or a single one."""
-    names = tuple(map(str, _frame(y).columns)) if is_frame(y) else ()
-    return names if len(names) > 1 else None
-
-
 def is_table(X: Any) -> bool:
     """Whether X has named columns: a data frame, or a list of records."""
     records = isinstance(X, list | tuple) and len(X) > 0 and all(isinstance(x, Mapping) for x in X)
     return records or is_frame(X)
 
 
-def as_array(values: Any, name: str = "y", *, complete: bool = True) -> Any:
-    """A series or a frame of any library as a NumPy array, anything else as it is.
-
-    With `complete`, a missing value is refused with its row.
-
-    >>> import pyarrow as pa
-    >>> as_array(pa.chunked_array([[1, 2]]))
-    array([1, 2])
-    """
-    if is_frame(values):
-        columns = [as_array(c, name, complete=complete) for c in _frame(values).iter_columns()]
-        return np.column_stack(columns)
-    if isinstance(values, np.ma.MaskedArray):  # asarray would take what lies below the mask
-        if complete:
-            mask = np.ma.getmaskarray(values).reshape(len(values), -1)
-            refuse_missing_rows(name, np.asarray(mask.any(axis=1)))
-        return unmasked(values)
-    if isinstance(values, nw.Series):
-        series = values
-    elif nw.dependencies.is_into_series(values):
-        series = nw.from_native(values, series_only=True)
-    else:
-        return values
-    if complete:
-        refuse_missing_rows(name, series.is_null().to_numpy())
-    if series.dtype.is_decimal():  # of databases
-        series = series.cast(nw.Float64)
-        whole = series.drop_nulls().to_numpy()
-        if complete and (whole == np.floor(whole)).all() and (np.abs(whole) < EXACT).all():
-            series = series.cast(nw.Int64)
-    array = np.asarray(series.to_numpy())
-    # pandas has its own dtypes for numbers that may be missing: complete ones are plain numbers
-    return np.array(series.to_list()) if array.dtype == object and _plain(series) else array
-
-
-def unmasked(values: Any) -> Any:
-    """A masked array with NaN, or None among words, in masked cells; anything else as it is.
-
-    >>> unmasked(np.ma.masked_equal([1, 2], 2)).tolist()
-    [1.0, nan]
-    """
-    if not isinstance(values, np.ma.MaskedArray):
-        return values
-    if not np.ma.is_masked(values):
-        return np.asarray(values)
-    numbers = values.dtype.kind in "biuf"
-    filled: Any = values.astype(np.float64 if numbers else object)
-    return np.asarray(filled.filled(np.nan if numbers else None))
-
-
 def column_names(X: Any) -> tuple[str, ...]:
     """Names of the columns of a frame or of records, as text."""
     if not is_frame(X):
         return tuple(dict.fromkeys(str(name) for record in X for name in record))
-    return tuple(str(name) for name in _frame(X).columns)
+    return tuple(str(name) for name in read_frame(X).columns)
 
 
 def concatenated(parts: Sequence[Any]) -> Any:
     """Tables of equal columns in any order, one below the other, as the first one has them."""
-    frames = [_frame(part) for part in parts]
+    frames = [read_frame(part) for part in parts]
     names = frames[0].columns
     for number, frame in enumerate(frames):
         if set(frame.columns) != set(names):
@@ -329,27 +240,12 @@ def concatenated(parts: Sequence[Any]) -> Any:
     return nw.concat([frame.select(*names) for frame in frames], how="vertical").to_native()
 
 
-def _plain(series: Any) -> bool:
-    return series.dtype.is_numeric() or series.dtype == nw.Boolean
-
-
-def _frame(X: Any) -> Any:
-    try:
-        return nw.from_native(X, eager_only=True)
-    except nw.exceptions.DuplicateError:
-        names = list(getattr(X, "column_names", X.columns))
-        double = next(name for place, name in enumerate(names) if name in names[:place])
-        raise ValueError(
-            f"two columns of X are called {double!r}; rename one of them, or drop it"
-        ) from None
-
-
 def _columns_of(X: Any) -> tuple[list[str], list[Any], bool]:
     """Names, columns, and whether the names are names: pandas numbers the columns of an array."""
     if not is_frame(X):
         keys = list(dict.fromkeys(name for record in X for name in record))
         return list(map(str, keys)), [[record.get(key) for record in X] for key in keys], True
-    frame = _frame(X)
+    frame = read_frame(X)
     names = list(frame.columns)
     words = [isinstance(name, str) for name in names]
     if any(words) and not all(words):

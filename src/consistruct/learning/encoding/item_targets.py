@@ -16,9 +16,9 @@ from typing import Any, Self
 
 import numpy as np
 
+from consistruct.decisions.statistics import Statistic
 from consistruct.exceptions import CapabilityError
 from consistruct.learning.encoding.queries import centered, orders_of_scores
-from consistruct.learning.statistics import Statistic
 from consistruct.losses import MeanAveragePrecision
 from consistruct.losses.base import Loss, dense_target
 from consistruct.losses.rankings.orders import RelevanceLoss, rows_at

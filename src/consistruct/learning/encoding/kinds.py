@@ -23,12 +23,14 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from consistruct._frames import as_array, unmasked
 from consistruct._validation import is_sparse, is_tensor, on_host, to_dense
+from consistruct.decisions.statistics import Statistic
 from consistruct.learning.encoding.fitted_classes import encoding_for
-from consistruct.learning.encoding.frames import as_array, is_table, unmasked
+from consistruct.learning.encoding.frames import is_table
 from consistruct.learning.encoding.labels import LabelEncoding
 from consistruct.learning.encoding.named_inputs import named_columns, named_frame
-from consistruct.learning.statistics import Statistic, finest_statistic
+from consistruct.learning.statistics import finest_statistic
 from consistruct.losses.base import Loss
 from consistruct.protocols import FloatArray
 

@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-__all__ = ["is_missing", "is_missing_label", "refuse_missing_labels", "refuse_missing_rows"]
+from consistruct._frames import refuse_missing_rows
+
+__all__ = ["is_missing", "is_missing_label", "refuse_missing_labels"]
 
 # "<na>" is what pandas writes for pandas.NA as text, "#n/a" what spreadsheets show
 MISSING = frozenset({"", "?", "na", "n/a", "nan", "nat", "null", "none", "<na>", "#n/a"})
-MOST_SHOWN = 10  # rows that a message lists
 
 
 def is_missing(cell: str, missing: Iterable[str] = ()) -> bool:
@@ -55,19 +55,6 @@ def refuse_missing_labels(y: Any) -> None:
     else:
         gone = np.array([_is_scalar_gone(value) for value in values.ravel()]).reshape(values.shape)
     refuse_missing_rows("y", gone.reshape(len(values), -1).any(axis=1))
-
-
-def refuse_missing_rows(name: str, gone: NDArray[np.bool_]) -> None:
-    """Raise ValueError with the numbers of the rows that are `gone`, if there are any."""
-    rows = np.flatnonzero(gone).tolist()
-    if not rows:
-        return
-    shown = ", ".join(map(str, rows[:MOST_SHOWN])) + (", …" if len(rows) > MOST_SHOWN else "")
-    plural, them = ("rows", "them") if len(rows) > 1 else ("row", "it")
-    raise ValueError(
-        f"{name} is missing in {len(rows)} {plural} (counted from 0: {shown}); fill {them} in, or "
-        f"drop {'these rows' if len(rows) > 1 else 'this row'} from X too"
-    )
 
 
 def _is_scalar_gone(value: Any) -> bool:

@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from consistruct.learning.encoding.labels import (
+from consistruct.decisions.classes import (
     UNSEEN,
-    LabelEncoding,
     are_codes,
     distinct_labels,
     listed,
     lookup_codes,
     shown,
 )
+from consistruct.learning.encoding.labels import LabelEncoding
 from consistruct.losses import Kendall, parse_loss
 from consistruct.losses.base import Loss, Sizes
 from consistruct.protocols import FloatArray, IntArray, LabelArray

@@ -2,113 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
+from consistruct._frames import as_array, is_frame
 from consistruct._validation import is_sparse
-from consistruct.exceptions import CapabilityError, ConsistructError
-from consistruct.learning.encoding.frames import as_array, is_frame
+from consistruct.decisions.statistics import TokenStates
 from consistruct.learning.encoding.kinds import Examples, Kind, check_sample_weight
 from consistruct.learning.encoding.missing import refuse_missing_labels
 from consistruct.learning.encoding.named_inputs import table_numbers
 from consistruct.learning.encoding.tags import TagSet, pack_tags
 from consistruct.learning.encoding.tokens import NamedTokens, PackedTokens, read_tokens
-from consistruct.learning.statistics import Statistic, simplex_projection
 from consistruct.losses import Hamming
-from consistruct.losses.base import Loss
 from consistruct.protocols import FloatArray
 from consistruct.structures import Ragged
 
-__all__ = ["Sequences", "TokenStates", "read_batch", "read_sequences", "takes_sequences"]
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class TokenStates(Statistic):
-    """τ(y) = one-hot state of every token: E[τ | x] are the marginal probabilities, packed.
-
-    Parameters
-    ----------
-    loss : Hamming
-        Of the family ``Hamming(None, s)``.
-    tags : tuple, optional
-        What the states are called: a model that forbids transitions knows them by these names.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from consistruct.structures import Ragged
-    >>> from consistruct.losses import Hamming
-    >>> statistic = TokenStates(Hamming(None, 2))
-    >>> marginals = Ragged(np.array([[0.9, 0.1], [0.4, 0.6]]), np.array([0, 2]))
-    >>> pred = statistic.decode(marginals)
-    >>> pred.values.tolist(), statistic.expected_loss(marginals, pred)
-    ([0, 1], array([0.25]))
-    """
-
-    loss: Hamming
-    tags: tuple[Any, ...] | None = None
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.loss, Hamming) or self.loss.T is not None:
-            raise TypeError(f"sequences need a family Hamming(None, n_states), got {self.loss!r}")
-
-    @property
-    def width(self) -> int:
-        """States: columns of the packed values."""
-        return self.loss.n_states
-
-    @property
-    def names(self) -> tuple[Any, ...]:
-        """Names of the states, the numbers themselves where none were given."""
-        return tuple(range(self.width)) if self.tags is None else self.tags
-
-    def values(self, true: Ragged) -> Any:
-        return true.with_values(np.eye(self.width)[true.values])
-
-    def target(self, expected: Any) -> Any:
-        """−P(y_t = a)/T for the tokens of a sequence of length T, packed (N, s)."""
-        lengths = expected.lengths[expected.rows]
-        return expected.with_values(-expected.values / lengths[:, None])
-
-    def offset(self, expected: Any) -> FloatArray:
-        return np.ones(len(expected))
-
-    def project(self, expected: Any) -> Any:
-        return expected.with_values(simplex_projection(expected.values))
-
-    def decode(self, expected: Any) -> Any:
-        return expected.with_values(expected.values.argmax(axis=1).astype(np.int64))
-
-    def expected_loss(self, expected: Any, pred: Any) -> FloatArray:
-        """Share of the tokens that are wrong in expectation, (n,)."""
-        distribution = self.project(expected).values
-        right = distribution[np.arange(len(distribution)), pred.values]
-        wrong = np.bincount(expected.rows, weights=1.0 - right, minlength=len(expected))
-        return np.asarray(wrong / expected.lengths)
-
-    def expected_losses(self, expected: Any) -> FloatArray:
-        raise CapabilityError(
-            self,
-            "a list of all predictions",
-            "the expected loss of every prediction",
-            "there are too many sequences of tags to list; predict_expected_loss gives the "
-            "expected loss of the prediction",
-        )
-
-    def squared_error(self, error: Any) -> FloatArray:
-        squares = np.bincount(
-            error.rows, weights=(error.values**2).sum(axis=1), minlength=len(error)
-        )
-        return np.asarray(0.5 * squares / error.lengths)
-
-    def with_loss(self, loss: Loss) -> Self:
-        if loss.hamming_shape == (None, self.width):
-            return type(self)(Hamming(None, self.width), self.tags)
-        raise ConsistructError(
-            f"states of tokens are for {self.loss!r}, the share of wrong tokens, not for {loss!r}"
-        )
+__all__ = ["Sequences", "read_batch", "read_sequences", "takes_sequences"]
 
 
 class Sequences(Kind):

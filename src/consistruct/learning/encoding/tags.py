@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from consistruct.learning.encoding.frames import as_array
+from consistruct._frames import as_array
 from consistruct.learning.encoding.missing import is_missing_label
 from consistruct.protocols import FloatArray, IntArray
 from consistruct.structures import Ragged

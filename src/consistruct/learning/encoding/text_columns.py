@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from consistruct._frames import EXACT
 from consistruct.learning.encoding.missing import is_missing
 
 __all__ = [
-    "EXACT",
     "LEAST_ROWS",
     "CellError",
     "TextColumn",
@@ -39,7 +39,6 @@ FEW_WORDS = 3  # different words of which this can be stated
 MANY_VALUES = 0.9  # of the rows: a category of more values than this is nearly a name of each row
 LEAST_ROWS = 20  # from which this is stated
 SLIPS = 0.1  # so few cells that are no numbers in a column of numbers are mistakes
-EXACT = 2**53  # up to here a float holds every integer
 
 _BOOLEANS = {"True": "1", "False": "0", "true": "1", "false": "0"}
 _ISO_DATE = re.compile(

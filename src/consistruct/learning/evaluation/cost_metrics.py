@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from consistruct.learning.encoding.costs import cost_tensor
-from consistruct.learning.encoding.frames import as_array, labels_in_order
-from consistruct.learning.encoding.labels import are_codes, distinct_labels, listed, lookup_codes
-from consistruct.learning.encoding.labels import shown as shown_label
+from consistruct._frames import as_array, labels_in_order
+from consistruct.decisions.classes import are_codes, distinct_labels, listed, lookup_codes
+from consistruct.decisions.classes import shown as shown_label
+from consistruct.losses.costs.tables import cost_tensor
 from consistruct.losses.matrix import Axis
 from consistruct.protocols import FloatArray, LabelArray
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from consistruct.learning.encoding.frames import as_array, label_names, labels_in_order
+from consistruct._frames import as_array, label_names, labels_in_order
 from consistruct.losses import Decision, parse_loss
 from consistruct.protocols import FloatArray
 

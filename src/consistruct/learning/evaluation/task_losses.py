@@ -7,18 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from consistruct._frames import label_names, labels_in_order
 from consistruct._members import Member
+from consistruct.decisions.classes import ClassLabels, distinct_labels, in_order, lookup_codes
 from consistruct.learning.encoding.candidates import CandidateLabels, candidate_sets
-from consistruct.learning.encoding.costs import loss_with_rows
-from consistruct.learning.encoding.frames import label_names, labels_in_order
 from consistruct.learning.encoding.labels import (
-    ClassLabels,
     LabelEncoding,
     PartLabels,
     RawLabels,
-    distinct_labels,
-    in_order,
-    lookup_codes,
     order_of,
     prepare_labels,
     written_as,
@@ -34,6 +30,7 @@ from consistruct.learning.encoding.sets import SetLabels
 from consistruct.learning.rules.deciding import confusion_of
 from consistruct.losses import parse_loss
 from consistruct.losses.base import Loss, Sizes
+from consistruct.losses.costs.tables import loss_with_rows
 from consistruct.losses.metrics import is_metric, requested_metric
 from consistruct.protocols import FloatArray
 

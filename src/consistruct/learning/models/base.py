@@ -14,8 +14,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from consistruct.decisions.statistics import Statistic
 from consistruct.exceptions import CapabilityError
-from consistruct.learning.statistics import Statistic
 from consistruct.protocols import FloatArray, IntArray, LabelArray
 
 __all__ = ["OutOfFold", "TargetModel"]

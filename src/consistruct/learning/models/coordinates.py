@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from scipy.linalg.lapack import dpstrf
 
 from consistruct._validation import is_sparse
-from consistruct.learning.statistics import Statistic
+from consistruct.decisions.statistics import Statistic
 from consistruct.losses.base import dense_target
 from consistruct.protocols import FloatArray, IntArray, Target
 from consistruct.structures import Structure

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from consistruct._validation import single_alpha
+from consistruct.decisions.statistics import Statistic
 from consistruct.exceptions import CapabilityError
 from consistruct.learning.models.base import TargetModel
 from consistruct.learning.models.features.feature_choice import choose_features
@@ -20,7 +21,7 @@ from consistruct.learning.models.solvers.averaged_sgd import AveragedSGD
 from consistruct.learning.models.solvers.choice import make_solver
 from consistruct.learning.models.solvers.sgd_run import SGDRun
 from consistruct.learning.models.solvers.sgd_state import SGDState
-from consistruct.learning.statistics import Statistic, TargetValues
+from consistruct.learning.statistics import TargetValues
 from consistruct.losses.base import Loss
 from consistruct.protocols import FloatArray, LabelArray
 from consistruct.structures import Dense, Full, Structure

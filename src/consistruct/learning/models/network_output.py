@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from consistruct._validation import is_sparse
+from consistruct.decisions.statistics import Statistic
 from consistruct.exceptions import ConsistructError
-from consistruct.learning.statistics import Statistic, TargetValues
+from consistruct.learning.statistics import TargetValues
 from consistruct.losses.base import dense_target
 from consistruct.protocols import FloatArray, LabelArray
 

@@ -10,8 +10,8 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from consistruct._validation import is_sparse
+from consistruct.decisions.statistics import Statistic
 from consistruct.learning.models.base import OutOfFold, TargetModel
-from consistruct.learning.statistics import Statistic
 from consistruct.protocols import FloatArray
 
 __all__ = ["Prepared"]

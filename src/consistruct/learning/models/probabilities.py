@@ -12,6 +12,7 @@ from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
+from consistruct.decisions.statistics import ClassProbabilities, Statistic
 from consistruct.exceptions import CapabilityError, ConsistructError
 from consistruct.learning.models.base import TargetModel
 from consistruct.learning.models.wrapped import (
@@ -25,7 +26,7 @@ from consistruct.learning.models.wrapped import (
     takes_several_outputs,
     wants_matrix,
 )
-from consistruct.learning.statistics import ClassProbabilities, Statistic, TargetValues
+from consistruct.learning.statistics import TargetValues
 from consistruct.losses.base import Loss
 from consistruct.protocols import FloatArray, IntArray, Target
 from consistruct.structures.base import ENUMERATION_LIMIT

@@ -10,6 +10,7 @@ from sklearn.ensemble import ExtraTreesRegressor
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
+from consistruct.decisions.statistics import Statistic
 from consistruct.learning.models.base import TargetModel
 from consistruct.learning.models.coordinates import Coordinates, coordinates_of
 from consistruct.learning.models.wrapped import (
@@ -22,7 +23,6 @@ from consistruct.learning.models.wrapped import (
     takes_several_outputs,
     wants_matrix,
 )
-from consistruct.learning.statistics import Statistic
 from consistruct.protocols import FloatArray
 
 __all__ = ["Regressor"]

@@ -15,10 +15,11 @@ from sklearn.utils.validation import check_is_fitted
 from consistruct._clock import Deadline, now
 from consistruct._progress import advance
 from consistruct._validation import check_jobs, check_number
+from consistruct.decisions.recalibration import Recalibration, Unchanged, recalibrate_probabilities
+from consistruct.decisions.statistics import Statistic
 from consistruct.exceptions import CapabilityError
 from consistruct.learning.encoding.kinds import Examples, Rows, take_codes
 from consistruct.learning.models.base import OutOfFold, TargetModel
-from consistruct.learning.recalibration import Recalibration, Unchanged, recalibrate_probabilities
 from consistruct.learning.selection.averaging import (
     Criterion,
     combined,
@@ -42,7 +43,7 @@ from consistruct.learning.selection.trials import (
     too_late,
     translate,
 )
-from consistruct.learning.statistics import Statistic, TargetValues
+from consistruct.learning.statistics import TargetValues
 from consistruct.protocols import FloatArray
 
 __all__ = ["Stack"]

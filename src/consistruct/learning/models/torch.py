@@ -19,12 +19,12 @@ from consistruct._validation import (
     is_sparse,
     to_dense,
 )
+from consistruct.decisions.statistics import Statistic
 from consistruct.exceptions import CapabilityError
 from consistruct.learning.models.base import TargetModel
 from consistruct.learning.models.features.feature_maps import Scaling
 from consistruct.learning.models.network_output import RANKING, Output
 from consistruct.learning.models.network_training import Training, seeded, train
-from consistruct.learning.statistics import Statistic
 from consistruct.losses.base import Loss
 from consistruct.losses.partial_labels import PartialLabels
 from consistruct.protocols import FloatArray, IntArray, LabelArray

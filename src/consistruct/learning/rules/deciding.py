@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
+from consistruct.decisions.recalibration import Recalibration, Unchanged
+from consistruct.decisions.statistics import ClassProbabilities, Statistic
 from consistruct.exceptions import ConsistructError
 from consistruct.learning.encoding.kinds import Examples, take_codes
 from consistruct.learning.models.base import OutOfFold
 from consistruct.learning.part_statistics import PartProbabilities
-from consistruct.learning.recalibration import Recalibration, Unchanged
 from consistruct.learning.rules.labels import label_confusion
 from consistruct.learning.rules.rule import MetricRule, class_rule, label_rule
-from consistruct.learning.statistics import ClassProbabilities, Statistic
 from consistruct.losses import CostMatrix, LabelCosts
 from consistruct.losses.base import Loss
 from consistruct.losses.metrics import Metric

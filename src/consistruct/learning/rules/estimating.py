@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from consistruct._frames import as_array
+from consistruct.decisions.statistics import Statistic
 from consistruct.exceptions import CapabilityError
 from consistruct.learning.encoding.fitted_classes import class_columns
-from consistruct.learning.encoding.frames import as_array, labels_by_name
+from consistruct.learning.encoding.frames import labels_by_name
 from consistruct.learning.encoding.kinds import Examples
 from consistruct.learning.estimator import TargetEstimator
 from consistruct.learning.models.base import TargetModel
@@ -16,7 +18,6 @@ from consistruct.learning.rules.deciding import choose_rule, confusion_of, group
 from consistruct.learning.rules.mixtures import drawn_members
 from consistruct.learning.rules.rule import MetricRule
 from consistruct.learning.selection.cross_fitting import cross_fit
-from consistruct.learning.statistics import Statistic
 from consistruct.losses.metrics import Metric
 from consistruct.protocols import FloatArray
 

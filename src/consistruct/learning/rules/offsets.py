@@ -8,7 +8,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from consistruct._members import ArrayField, frozen_array
-from consistruct.learning.recalibration import Recalibration
+from consistruct.decisions.recalibration import Recalibration
 from consistruct.learning.rules.sample import sampled_rows
 from consistruct.protocols import FloatArray, IntArray
 

@@ -9,8 +9,8 @@ import numpy as np
 from sklearn.model_selection import KFold, StratifiedKFold
 
 from consistruct._members import ArrayField, Member, frozen_array
+from consistruct.decisions.recalibration import Recalibration
 from consistruct.exceptions import ConsistructError
-from consistruct.learning.recalibration import Recalibration
 from consistruct.learning.rules.bounds import optimality_gap
 from consistruct.learning.rules.counts import Counts
 from consistruct.learning.rules.labels import decide_labels, label_confusion, search_labels

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from scipy.special import softmax
 
-from consistruct.learning.statistics import Statistic
+from consistruct.decisions.statistics import Statistic
 from consistruct.losses.base import dense_target
 from consistruct.protocols import FloatArray, IntArray
 

@@ -10,9 +10,9 @@ from sklearn.base import clone
 from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold, check_cv
 
 from consistruct._threads import at_most, each
+from consistruct.decisions.statistics import Statistic
 from consistruct.learning.encoding.kinds import Examples
 from consistruct.learning.models.base import OutOfFold, TargetModel
-from consistruct.learning.statistics import Statistic
 from consistruct.protocols import IntArray
 from consistruct.structures import Ragged
 

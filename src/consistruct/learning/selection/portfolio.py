@@ -19,6 +19,7 @@ from sklearn.ensemble import (
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
+from consistruct.decisions.statistics import Statistic
 from consistruct.learning.models.base import TargetModel
 from consistruct.learning.models.boosting.model import Boosting
 from consistruct.learning.models.features.feature_choice import EXACT_ROWS
@@ -27,7 +28,6 @@ from consistruct.learning.models.probabilities import Probabilities
 from consistruct.learning.models.regressor import Regressor
 from consistruct.learning.models.ridge.model import Ridge
 from consistruct.learning.selection.columns import Columns
-from consistruct.learning.statistics import Statistic
 
 __all__ = ["ALL_ROWS", "Candidate", "portfolio"]
 

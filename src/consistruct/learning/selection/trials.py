@@ -13,10 +13,11 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from consistruct._clock import Deadline, duration
+from consistruct.decisions.recalibration import Recalibration, Unchanged, recalibrate_probabilities
+from consistruct.decisions.statistics import Statistic
 from consistruct.exceptions import CapabilityError
 from consistruct.learning.encoding.kinds import Examples, take_codes
 from consistruct.learning.models.base import OutOfFold, TargetModel
-from consistruct.learning.recalibration import Recalibration, Unchanged, recalibrate_probabilities
 from consistruct.learning.selection.cross_fitting import (
     Fold,
     few_threads,
@@ -24,7 +25,6 @@ from consistruct.learning.selection.cross_fitting import (
     joined,
     shuffled_folds,
 )
-from consistruct.learning.statistics import Statistic
 from consistruct.protocols import FloatArray, IntArray
 
 __all__ = [

@@ -21,17 +21,18 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.class_weight import compute_sample_weight
 
+from consistruct._frames import as_array
 from consistruct._validation import check_cost_scale
+from consistruct.decisions.recalibration import Unchanged
+from consistruct.decisions.statistics import Statistic
 from consistruct.learning.encoding.fitted_classes import encode_again
-from consistruct.learning.encoding.frames import as_array
 from consistruct.learning.encoding.kinds import Rows, check_sample_weight, generator, table_inputs
 from consistruct.learning.encoding.labels import prepare_labels
 from consistruct.learning.models.base import OutOfFold
 from consistruct.learning.models.features.feature_maps import FeatureMap
 from consistruct.learning.models.ridge.from_moments import Examined
 from consistruct.learning.models.ridge.model import Ridge
-from consistruct.learning.recalibration import Unchanged, recalibrate
-from consistruct.learning.statistics import Statistic
+from consistruct.learning.recalibration import recalibrate
 from consistruct.learning.streams.source import Batch
 from consistruct.learning.streams.summary import Pass, Summary
 from consistruct.learning.streams.survey import Survey

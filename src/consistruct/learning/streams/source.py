@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from consistruct._frames import as_array
 from consistruct._validation import is_sparse, to_dense
-from consistruct.learning.encoding.frames import as_array
 from consistruct.learning.encoding.missing import refuse_missing_labels
 
 __all__ = ["Batch", "Source"]

@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from consistruct._validation import check_count, check_number
-from consistruct.exceptions import FamilyError
+from consistruct.exceptions import CapabilityError, FamilyError
 from consistruct.losses.base import Sizes
+from consistruct.losses.independent import joint_with_count
 from consistruct.losses.rankings.orders import RelevanceLoss
 from consistruct.losses.spec import at_most, count_field, grades_field, items_field, number_field
 from consistruct.protocols import FloatArray, LabelArray, Target
@@ -86,6 +87,32 @@ class GainLoss(RelevanceLoss):
         gain = self._gain(checked)
         ideal = np.where(self._without_order(checked), 1.0, self._normalizer(gain))
         return -gain / ideal[:, None]
+
+    def independent_target(self, marginals: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """E[target(y)] and E[offset(y)] from P(grade of item i), (n, items, grades).
+
+        Two-dimensional `marginals` are expected gains, E[gain(y_i)/normalizer(y)], of queries that
+        have a relevant item; where the normalizer is fixed, they are E[gain(y_i)].
+        """
+        if marginals.ndim == 2:
+            return -marginals / (self.fixed_normalizer or 1.0), np.ones(len(marginals))
+        grades = np.arange(marginals.shape[2])
+        gain = self._gain(grades)
+        nothing = (marginals * (gain <= 0)).sum(axis=2).prod(axis=1)
+        offset = 1.0 - nothing * (1.0 - self.empty)
+        if self.fixed_normalizer is not None:
+            return -(marginals @ gain) / self.fixed_normalizer, offset
+        if (gain[1:] > 0).sum() > 1:  # the normalizer depends on how many items have which grade
+            raise CapabilityError(
+                self,
+                "an exact mean of normalized gains with more than two grades",
+                "decisions from probabilities of grades",
+                "pass expected normalized gains, (n, items), or samples of grades (samples=)",
+            )
+        # with r relevant items the best order attains gain·(d_1 + … + d_r)
+        relevant = marginals @ (gain > 0)
+        target = joint_with_count(relevant) @ (1.0 / np.cumsum(self._discount()))
+        return -target, offset
 
     def offset(self, true: ArrayLike) -> FloatArray:
         return np.where(self._without_order(self.true_labels.check(true, "true")), self.empty, 1.0)

@@ -35,8 +35,8 @@ def report_of_costs(
     columns: tuple[ColumnEntry, ...] = (),
 ) -> LearningReport:
     """What decisions cost, saved and earned on held-out examples with these costs (n, k, k)."""
-    from consistruct.learning.encoding.costs import cost_tensor
-    from consistruct.learning.encoding.labels import lookup_codes
+    from consistruct.decisions.classes import lookup_codes
+    from consistruct.losses.costs.tables import cost_tensor
 
     if not hasattr(model, "predict_proba"):
         raise ValueError(

@@ -161,7 +161,8 @@ def column_notes(X: Any, known: Any = None) -> tuple[Any, ...]:
     age - number, 1 missing
     town - category of 2 values
     """
-    from consistruct.learning.encoding.frames import InputColumns, is_frame
+    from consistruct._frames import is_frame
+    from consistruct.learning.encoding.frames import InputColumns
     from consistruct.learning.files.data.raw import ColumnNote
 
     if not is_frame(X):

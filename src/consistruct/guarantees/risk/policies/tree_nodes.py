@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from consistruct.decisions.classes import UNSEEN
 from consistruct.guarantees.risk.policies.base import Family, Options, Policy
 from consistruct.guarantees.risk.views import View
-from consistruct.learning.encoding.labels import UNSEEN
 from consistruct.learning.estimator import TargetEstimator
 from consistruct.protocols import FloatArray, IntArray, LabelTreeLoss
 

@@ -15,12 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from consistruct.learning.encoding.text_columns import (
-    EXACT,
-    LEAST_ROWS,
-    CellError,
-    read_text_column,
-)
+from consistruct._frames import EXACT
+from consistruct.learning.encoding.text_columns import LEAST_ROWS, CellError, read_text_column
 from consistruct.learning.files.data.base import Layout, Request, bad
 
 __all__ = [

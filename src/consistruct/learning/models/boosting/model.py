@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from consistruct._threads import workers
 from consistruct._validation import check_count, check_jobs, check_number, to_dense
+from consistruct.decisions.statistics import Statistic
 from consistruct.learning.models.base import TargetModel
 from consistruct.learning.models.boosting.bins import MOST_BINS, Bins
 from consistruct.learning.models.boosting.growing import (
@@ -24,7 +25,6 @@ from consistruct.learning.models.boosting.growing import (
 from consistruct.learning.models.boosting.trees import Trees
 from consistruct.learning.models.coordinates import Coordinates, coordinates_of
 from consistruct.learning.selection.columns import Columns
-from consistruct.learning.statistics import Statistic
 from consistruct.protocols import FloatArray, IntArray
 
 __all__ = ["Boosting"]

@@ -13,7 +13,7 @@ import numpy as np
 
 from consistruct._clock import Deadline
 from consistruct._validation import check_count, check_number, check_unused_params, single_alpha
-from consistruct.learning.encoding.sequences import TokenStates
+from consistruct.decisions.statistics import Statistic, TokenStates
 from consistruct.learning.encoding.tokens import (
     NamedTokens,
     PackedTokens,
@@ -40,7 +40,6 @@ from consistruct.learning.models.chain.token_maps import TokenMap
 from consistruct.learning.models.chain.training_set import TrainingSet, fit_identity, hold_out
 from consistruct.learning.models.solvers.lbfgs import LBFGS
 from consistruct.learning.models.solvers.sgd_loop import Arrays, run_epochs
-from consistruct.learning.statistics import Statistic
 from consistruct.protocols import FloatArray
 from consistruct.structures import Ragged
 from consistruct.surrogates.chain import ChainSurrogate

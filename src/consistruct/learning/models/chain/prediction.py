@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from consistruct.decisions.statistics import TokenStates
 from consistruct.exceptions import CapabilityError
-from consistruct.learning.encoding.sequences import TokenStates
 from consistruct.learning.encoding.tokens import (
     FeatureHash,
     FeatureIndex,

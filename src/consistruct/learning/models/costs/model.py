@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from consistruct._clock import Deadline, duration
 from consistruct._threads import at_most
 from consistruct._validation import check_count, check_number, check_unused_params, to_dense
+from consistruct.decisions.statistics import Statistic
 from consistruct.learning.models.base import OutOfFold, TargetModel
 from consistruct.learning.models.costs.logarithm import Logarithm
 from consistruct.learning.models.costs.search import (
@@ -23,7 +24,6 @@ from consistruct.learning.models.costs.search import (
 )
 from consistruct.learning.models.costs.tuning import tuned
 from consistruct.learning.models.features.feature_maps import FeatureMap
-from consistruct.learning.statistics import Statistic
 from consistruct.protocols import FloatArray
 from consistruct.structures.decisions import counted_calls
 from consistruct.surrogates import make_surrogate

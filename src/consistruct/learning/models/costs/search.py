@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import clone
 
 from consistruct._validation import to_dense
+from consistruct.decisions.statistics import Statistic
 from consistruct.learning.encoding.kinds import Examples, Rows
 from consistruct.learning.models.base import TargetModel
 from consistruct.learning.models.costs.candidates import (
@@ -34,7 +35,6 @@ from consistruct.learning.models.costs.weighted_ridge import (
 )
 from consistruct.learning.models.features.feature_maps import FeatureMap, Scaling
 from consistruct.learning.selection.cross_fitting import cross_fit
-from consistruct.learning.statistics import Statistic
 from consistruct.protocols import FloatArray, IntArray
 from consistruct.structures.decisions import counted_calls
 

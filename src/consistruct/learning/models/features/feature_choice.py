@@ -15,6 +15,7 @@ import numpy as np
 
 from consistruct._threads import each
 from consistruct._validation import is_sparse, to_dense
+from consistruct.decisions.statistics import Statistic
 from consistruct.learning.models.features.approximations import (
     KernelCenters,
     NystroemFeatures,
@@ -35,7 +36,6 @@ from consistruct.learning.models.features.feature_maps import (
     transformer_features,
 )
 from consistruct.learning.models.ridge.selection import LOSS_SLACK
-from consistruct.learning.statistics import Statistic
 from consistruct.protocols import FloatArray, LabelArray
 
 __all__ = [

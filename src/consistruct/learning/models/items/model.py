@@ -11,6 +11,7 @@ from sklearn.base import is_regressor
 from sklearn.utils.validation import check_is_fitted
 
 from consistruct._validation import check_number, check_unused_params, is_sparse
+from consistruct.decisions.statistics import Statistic
 from consistruct.learning.encoding.item_targets import ItemTargets, require_item_scores
 from consistruct.learning.encoding.queries import QueryBatch, centered
 from consistruct.learning.models.base import OutOfFold, TargetModel
@@ -35,7 +36,6 @@ from consistruct.learning.models.items.out_of_fold import (
 from consistruct.learning.models.items.portfolio import fit_portfolio
 from consistruct.learning.models.items.regressors import RegressorLearner, forest
 from consistruct.learning.models.items.ridge import RidgeLearner, RidgeScores
-from consistruct.learning.statistics import Statistic
 from consistruct.protocols import FloatArray
 from consistruct.structures import Ragged
 

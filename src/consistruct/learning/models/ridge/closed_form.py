@@ -9,6 +9,7 @@ import numpy as np
 
 from consistruct._members import Member
 from consistruct._validation import check_alpha, to_dense
+from consistruct.decisions.statistics import Statistic
 from consistruct.learning.models.base import OutOfFold
 from consistruct.learning.models.features.feature_maps import (
     ScoreMap,
@@ -26,7 +27,6 @@ from consistruct.learning.models.ridge.selection import (
     Spectrum,
     ValidationRows,
 )
-from consistruct.learning.statistics import Statistic
 from consistruct.protocols import FloatArray, IntArray, LabelArray, Target
 
 __all__ = ["ClosedForm", "DualRidge", "RidgeFit", "output_penalty"]

@@ -18,6 +18,7 @@ import numpy as np
 
 from consistruct._members import Member, frozen_array
 from consistruct._validation import check_alpha
+from consistruct.decisions.statistics import Statistic
 from consistruct.learning.models.base import OutOfFold
 from consistruct.learning.models.features.feature_maps import ScoreMap
 from consistruct.learning.models.ridge.closed_form import RidgeFit
@@ -35,7 +36,6 @@ from consistruct.learning.models.ridge.selection import (
     out_of_fold_share,
     penalty_grid,
 )
-from consistruct.learning.statistics import Statistic
 from consistruct.protocols import FloatArray, IntArray
 
 __all__ = ["DeviceClosedForm", "predict_on", "some_rows"]

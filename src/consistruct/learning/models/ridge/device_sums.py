@@ -23,11 +23,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from consistruct._validation import is_sparse, to_dense
+from consistruct.decisions.statistics import Statistic
 from consistruct.exceptions import CapabilityError
 from consistruct.learning.models.features.approximations import KernelCenters, RandomFeatures
 from consistruct.learning.models.features.feature_maps import FeatureMap, LinearFeatures
 from consistruct.learning.models.ridge.moments import Moments
-from consistruct.learning.statistics import Statistic
 from consistruct.losses.base import dense_target
 from consistruct.protocols import FloatArray, IntArray
 

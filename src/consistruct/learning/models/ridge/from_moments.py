@@ -12,6 +12,7 @@ import numpy as np
 
 from consistruct._members import frozen_array
 from consistruct._validation import check_alpha
+from consistruct.decisions.statistics import Statistic
 from consistruct.learning.models.features.feature_maps import FeatureMap, Scaling
 from consistruct.learning.models.ridge.gcv_path import TridiagonalPath
 from consistruct.learning.models.ridge.moments import Moments
@@ -22,7 +23,6 @@ from consistruct.learning.models.ridge.selection import (
     ValidationRows,
     score_path,
 )
-from consistruct.learning.statistics import Statistic
 from consistruct.protocols import FloatArray
 
 __all__ = ["Examined", "MomentsFit", "solve_moments", "standardized"]

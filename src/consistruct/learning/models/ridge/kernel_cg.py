@@ -22,9 +22,9 @@ import scipy.linalg
 
 from consistruct._members import Member
 from consistruct._validation import check_alpha, check_count, check_number, is_sparse, to_dense
+from consistruct.decisions.statistics import Statistic
 from consistruct.learning.models.features.feature_maps import KernelFeatures, ScoreMap
 from consistruct.learning.models.ridge.selection import SELECTION_ROWS
-from consistruct.learning.statistics import Statistic
 from consistruct.protocols import FloatArray
 
 __all__ = ["KernelCG"]

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from consistruct._validation import check_unused_params, is_tensor, on_host
+from consistruct.decisions.statistics import Statistic
 from consistruct.exceptions import CapabilityError
 from consistruct.learning.models.base import OutOfFold, TargetModel
 from consistruct.learning.models.features.approximations import KernelCenters, NystroemFeatures
@@ -27,7 +28,7 @@ from consistruct.learning.models.ridge.streaming import FitsMoments
 from consistruct.learning.models.solvers.averaged_sgd import AveragedSGD
 from consistruct.learning.models.solvers.paper_sgd import PaperSGD
 from consistruct.learning.models.solvers.sgd_state import SGDState
-from consistruct.learning.statistics import Statistic, TargetValues
+from consistruct.learning.statistics import TargetValues
 from consistruct.protocols import FloatArray
 
 __all__ = ["Ridge"]

@@ -25,10 +25,10 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from consistruct._validation import is_sparse, on_host, to_dense
+from consistruct.decisions.statistics import Statistic
 from consistruct.exceptions import ConsistructError
 from consistruct.learning.files.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from consistruct.learning.models.features.feature_maps import ScoreMap, squared_norms
-from consistruct.learning.statistics import Statistic
 from consistruct.protocols import FloatArray, LabelArray, Target
 
 __all__ = ["MomentSums", "Moments", "accumulate"]

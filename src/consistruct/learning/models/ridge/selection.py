@@ -27,7 +27,8 @@ from typing import Any, Self
 import numpy as np
 
 from consistruct._members import frozen_array
-from consistruct.learning.statistics import Statistic, rounded_scores
+from consistruct.decisions.statistics import Statistic
+from consistruct.learning.statistics import rounded_scores
 from consistruct.losses.base import dense_target
 from consistruct.protocols import FloatArray, IntArray, LabelArray
 from consistruct.structures import Structure

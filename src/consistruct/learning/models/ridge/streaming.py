@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from consistruct.decisions.statistics import Statistic
 from consistruct.learning.models.base import OutOfFold
 from consistruct.learning.models.features.feature_maps import (
     KERNELS,
@@ -18,7 +19,6 @@ from consistruct.learning.models.ridge.closed_form import output_penalty
 from consistruct.learning.models.ridge.from_moments import Examined, solve_moments, standardized
 from consistruct.learning.models.ridge.moments import Moments, MomentSums
 from consistruct.learning.models.ridge.selection import SELECTION_ROWS
-from consistruct.learning.statistics import Statistic
 from consistruct.protocols import FloatArray
 
 __all__ = ["FitsMoments"]

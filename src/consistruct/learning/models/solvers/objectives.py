@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from consistruct._validation import is_sparse
+from consistruct.decisions.statistics import Statistic
 from consistruct.exceptions import CapabilityError
 from consistruct.learning.models.solvers.output_columns import OutputColumns
-from consistruct.learning.statistics import Statistic
 from consistruct.protocols import FloatArray, LabelArray
 from consistruct.surrogates import BaseSurrogate
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from consistruct.learning.statistics import Statistic
+from consistruct.decisions.statistics import Statistic
 from consistruct.protocols import FloatArray, Target
 
 __all__ = ["OutputColumns"]

@@ -1,0 +1,227 @@
+"""Probabilities that rows with known labels correct: a temperature, or isotonic regression."""
+
+from __future__ import annotations
+
+import logging
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from consistruct._members import Member
+from consistruct.decisions.classes import UNSEEN
+from consistruct.decisions.statistics import ClassProbabilities, Statistic
+from consistruct.losses import ZeroOne
+from consistruct.protocols import FloatArray, IntArray
+
+__all__ = [
+    "ENOUGH_ROWS",
+    "FEWEST_ROWS",
+    "LOSS_SLACK",
+    "Recalibration",
+    "Temperature",
+    "Unchanged",
+    "calibrated",
+    "recalibrate_probabilities",
+    "some_rows",
+]
+
+logger = logging.getLogger(__name__)
+
+PER_OCTAVE = 4
+TEMPERATURES = tuple(float(t) for t in 2.0 ** (np.arange(-12, 13) / PER_OCTAVE))  # 1/8 to 8
+FLOORS = (1e-4, 1e-3, 1e-2, 1e-1)  # times 1/classes
+FEWEST_ROWS = 20  # fewer out-of-fold rows, counted with their weights, show nothing
+LEAST_GAIN = 0.02  # of the log loss: smaller gains are not worth a change
+LOSS_SLACK = 1e-6  # relative: ties go to the smaller contrast
+ENOUGH_ROWS = 8192  # to choose the power of probabilities, two numbers
+
+
+class Recalibration(Member, ABC):
+    """E[τ] as decisions and reports use it."""
+
+    @abstractmethod
+    def for_decisions(self, expected: Any) -> Any:
+        """Estimates that are decoded."""
+
+    @abstractmethod
+    def for_reports(self, expected: Any) -> Any:
+        """Estimates that expected losses and probabilities are computed from."""
+
+    def for_another_loss(self) -> Recalibration:
+        """What remains where decisions are judged by another loss."""
+        return self
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Unchanged(Recalibration):
+    """Nothing is known of out-of-fold rows: estimates stay as they are."""
+
+    def for_decisions(self, expected: Any) -> Any:
+        return expected
+
+    def for_reports(self, expected: Any) -> Any:
+        return expected
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Temperature(Recalibration):
+    """Probabilities sharpened (power > 1) or flattened, kept off zero by `floor`."""
+
+    power: float
+    floor: float
+
+    def for_decisions(self, expected: FloatArray) -> FloatArray:
+        probabilities = np.maximum(expected, 0.0) + self.floor
+        if self.power == 1.0:
+            return np.asarray(probabilities / probabilities.sum(axis=1, keepdims=True))
+        logits = self.power * np.log(probabilities)
+        logits -= logits.max(axis=1, keepdims=True)
+        np.exp(logits, out=logits)
+        logits /= logits.sum(axis=1, keepdims=True)
+        return logits
+
+    def for_reports(self, expected: FloatArray) -> FloatArray:
+        return self.for_decisions(expected)
+
+
+def recalibrate_probabilities(
+    statistic: Statistic, expected: FloatArray, codes: Any, weight: FloatArray
+) -> tuple[Recalibration, dict[str, FloatArray]]:
+    """The power of class probabilities that out-of-fold rows request, and what was compared."""
+    if weight.sum() < FEWEST_ROWS or not statistic.loss.decodes_fast:
+        return Unchanged(), {}
+    some = some_rows(len(weight), ENOUGH_ROWS)
+    expected, codes, weight = expected[some], codes[some], weight[some]
+    columns = statistic.loss.true_labels.index(codes)  # of the class of each row
+    projected = statistic.project(expected)
+    share = weight / weight.sum()
+    losses = np.empty((len(FLOORS), len(TEMPERATURES)))
+    ones = np.ones(statistic.width)
+    for i, floor in enumerate(FLOORS):
+        logs = np.log(projected + floor / statistic.width)
+        logs -= logs.max(axis=1, keepdims=True)
+        mean = float(share @ logs[np.arange(len(columns)), columns])
+        for first in range(PER_OCTAVE):  # a power twice as large is a square
+            powered = np.exp(TEMPERATURES[first] * logs)
+            for j in range(first, len(TEMPERATURES), PER_OCTAVE):
+                losses[i, j] = share @ np.log(powered @ ones) - TEMPERATURES[j] * mean
+                np.square(powered, out=powered)
+    best, found = np.inf, Temperature(1.0, FLOORS[0] / statistic.width)
+    for (i, j), value in np.ndenumerate(losses):
+        if value < best - LOSS_SLACK * abs(best if np.isfinite(best) else 1.0):
+            best, found = value, Temperature(TEMPERATURES[j], FLOORS[i] / statistic.width)
+    compared = {
+        "powers": np.array(TEMPERATURES),
+        "floors": np.array(FLOORS) / statistic.width,
+        "log_loss": losses,
+    }
+    plain = losses[:, TEMPERATURES.index(1.0)].min()
+    if best > (1.0 - LEAST_GAIN) * plain:
+        return Unchanged(), compared
+    logger.info("probabilities: power %.3g, out-of-fold log loss %.4f", found.power, best)
+    return found, compared
+
+
+def some_rows(n: int, most: int) -> Any:
+    """All rows, or so many of them, drawn at random but always the same."""
+    if n <= most:
+        return slice(None)
+    return np.sort(np.random.default_rng(0).choice(n, most, replace=False))
+
+
+# --- validation rows that users bring -------------------------------------------------------------
+
+FOLDS = 5  # of the validation rows, to choose by rows that a correction was not fitted on
+# Isotonic regression gives zeros, of which the log loss is infinite: what every state keeps,
+# divided by the number of states. A hundredth of a per cent is less than a thousand rows can show.
+LEAST_KEPT = 1e-4
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Isotonic(Recalibration):
+    """Each probability through an increasing curve of its own, then divided by the row's sum."""
+
+    curves: tuple[tuple[FloatArray, FloatArray], ...]
+
+    @classmethod
+    def fit(cls, p: FloatArray, codes: IntArray) -> Isotonic:
+        """Fit one curve per state, of the state against the rest (Zadrozny and Elkan, 2002)."""
+        from sklearn.isotonic import IsotonicRegression
+
+        curves = []
+        for state in range(p.shape[1]):
+            fitted = IsotonicRegression(out_of_bounds="clip").fit(p[:, state], codes == state)
+            curves.append((fitted.X_thresholds_, fitted.y_thresholds_))
+        return cls(tuple(curves))
+
+    def for_decisions(self, expected: FloatArray) -> FloatArray:
+        pairs = zip(expected.T, self.curves, strict=True)
+        return _normalized(np.column_stack([np.interp(p, *curve) for p, curve in pairs]))
+
+    def for_reports(self, expected: FloatArray) -> FloatArray:
+        return self.for_decisions(expected)
+
+
+def calibrated(p: FloatArray, validation: FloatArray, codes: IntArray) -> tuple[FloatArray, str]:
+    """Return corrected probabilities, and what was changed, in a sentence.
+
+    The correction of least log loss, by cross-validation on the validation rows: none, a
+    temperature, or isotonic regression. One that gains less than the standard error of its gain
+    is not made.
+
+    Parameters
+    ----------
+    p : (n, s) or (n, T, s) array
+    validation : (m, s) or (m, T, s) array
+        Probabilities of the same model on rows that it was not fitted on.
+    codes : (m,) or (m, T) int array
+        Their true states; labels of a set are pooled.
+    """
+    if len(validation) != len(codes):
+        raise ValueError(f"calibrate= has {len(validation)} rows, but {len(codes)} true labels")
+    if len(codes) < FEWEST_ROWS:
+        raise ValueError(
+            f"calibrate= needs at least {FEWEST_ROWS} validation rows, got {len(codes)}; omit it"
+        )
+    if (codes == UNSEEN).any():
+        row = int(np.argmax((codes == UNSEEN).reshape(len(codes), -1).any(axis=1)))
+        raise ValueError(f"y_val, row {row}: the label is none of the classes; drop this row")
+    s = p.shape[-1]
+    # the labels of one row stay in one fold: they are not independent of each other
+    folds = np.random.default_rng(0).permutation(len(codes)) % FOLDS
+    folds = np.repeat(folds, codes.size // len(codes))
+    flat, true = _normalized(validation.reshape(-1, s)), codes.reshape(-1)
+    statistic = ClassProbabilities(ZeroOne(s))
+
+    def temperature(p: FloatArray, codes: IntArray) -> Recalibration:
+        return recalibrate_probabilities(statistic, p, codes, np.ones(len(codes)))[0]
+
+    ways = {
+        "no change": lambda p, codes: Unchanged(),
+        "a temperature": temperature,
+        "isotonic regression": Isotonic.fit,
+    }
+    losses = {name: np.empty(len(true)) for name in ways}
+    for name, fit in ways.items():
+        for fold in range(FOLDS):
+            left = folds == fold
+            found = fit(flat[~left], true[~left]).for_decisions(flat[left])
+            losses[name][left] = -np.log(_normalized(found)[np.arange(left.sum()), true[left]])
+    rows = {name: value.reshape(len(codes), -1).mean(axis=1) for name, value in losses.items()}
+    best = min(rows, key=lambda name: rows[name].mean())
+    gain = rows["no change"] - rows[best]
+    if gain.mean() <= gain.std() / np.sqrt(len(gain)):
+        best = "no change"
+    found = ways[best](flat, true)
+    compared = ", ".join(f"{rows[name].mean():.4g} with {name}" for name in ways)
+    power = f" (power {found.power:.3g})" if isinstance(found, Temperature) else ""
+    note = f"probabilities: {best}{power}; log loss of {len(codes)} validation rows: {compared}"
+    corrected = found.for_decisions(p.reshape(-1, s))
+    return corrected.reshape(p.shape), note
+
+
+def _normalized(p: FloatArray) -> FloatArray:
+    kept = np.maximum(p, 0.0) + LEAST_KEPT / p.shape[1]
+    return np.asarray(kept / kept.sum(axis=1, keepdims=True))
