@@ -39,6 +39,11 @@ KNOWN = [
 ]
 
 
+def gaps(decisions):
+    assert decisions.gap is not None
+    return decisions.gap
+
+
 def by_listing(loss, draws, weights):
     """Expected loss of every label by the direct formula, one draw after the other."""
     labels = loss.predictions.enumerate()
@@ -59,7 +64,7 @@ def test_known_losses_get_the_best_of_all_labels(loss):
         best, second = np.sort(risks)[:2]
         assert decisions.expected_loss[i] == pytest.approx(best, abs=1e-12)
         assert risks[loss.predictions.index(decisions.labels)[i]] == pytest.approx(best, abs=1e-12)
-        assert decisions.gap[i] == pytest.approx(second - best, abs=1e-12)
+        assert gaps(decisions)[i] == pytest.approx(second - best, abs=1e-12)
         runner_up = loss.predictions.index(decisions.runner_up)[i]
         assert runner_up != loss.predictions.index(decisions.labels)[i]
         assert risks[runner_up] == pytest.approx(second, abs=1e-12)
@@ -85,7 +90,7 @@ def test_families_decide_sequences_of_several_lengths(loss):
         _, risks = by_listing(loss.at(size), draws[i], weights[i])
         assert len(decisions.labels[i]) == size
         assert decisions.expected_loss[i] == pytest.approx(risks.min(), abs=1e-12)
-        assert decisions.gap[i] == pytest.approx(np.sort(risks)[1] - risks.min(), abs=1e-12)
+        assert gaps(decisions)[i] == pytest.approx(np.sort(risks)[1] - risks.min(), abs=1e-12)
 
 
 def test_huge_label_sets_decide_without_listing():
@@ -95,6 +100,12 @@ def test_huge_label_sets_decide_without_listing():
     assert np.array_equal(decisions.labels, (draws.mean(axis=1) > 0.5).astype(int))
     assert decisions.runner_up is None
     assert decisions.gap is None
+
+
+def test_draws_of_nothing_but_empty_sets_decide_for_the_empty_set():
+    decisions = cs.decide(FBeta(3), samples=np.zeros((2, 4, 3), dtype=int))
+    assert not decisions.labels.any()
+    assert decisions.expected_loss.tolist() == [0.0, 0.0]
 
 
 def test_costs_that_may_come_true_decide_by_their_mean():
@@ -126,7 +137,7 @@ def test_candidates_of_a_known_loss_may_differ_in_number():
     for i in range(3):
         risks = [FBeta(3)([c] * 5, draws[i]).mean() for c in offered[i]]
         assert decisions.expected_loss[i] == pytest.approx(min(risks))
-        assert decisions.gap[i] == pytest.approx(sorted(risks)[1] - min(risks))
+        assert gaps(decisions)[i] == pytest.approx(sorted(risks)[1] - min(risks))
 
 
 # --- metrics that are functions -------------------------------------------------------------------
@@ -165,7 +176,7 @@ def test_full_comparison_is_minimum_bayes_risk_over_distinct_samples():
         }
         assert risk[decisions.labels[i]] == min(risk.values())
         assert decisions.expected_loss[i] == pytest.approx(min(risk.values()))
-        assert decisions.gap[i] == pytest.approx(np.diff(sorted(risk.values()))[0])
+        assert gaps(decisions)[i] == pytest.approx(np.diff(sorted(risk.values()))[0])
     assert decisions.n_calls.tolist() == [9, 4]
     assert decisions.certified.all()
     assert list(decisions.to_frame()) == [
@@ -197,7 +208,7 @@ def test_candidates_need_not_be_samples_and_one_alone_is_chosen():
     )
     assert decisions.labels.tolist() == ["hat", "x"]
     assert decisions.runner_up.tolist() == ["dog", None]
-    assert math.isnan(decisions.gap[1])
+    assert math.isnan(gaps(decisions)[1])
 
 
 @pytest.mark.parametrize("budget", [1, 3, 12, 50, 200, 599])
