@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import consistruct as cs
@@ -127,6 +128,27 @@ def test_shared_weights_are_those_of_an_ensembles_members():
     each = cs.decide(ZeroOne(3), samples=draws, weights=[[1, 2, 4], [1, 2, 4]])
     assert shared.labels.tolist() == each.labels.tolist() == [2, 0]
     assert shared.expected_loss == pytest.approx([3 / 7, 3 / 7])
+
+
+def test_draws_may_be_names_of_classes():
+    names = ["ham", "spam"]
+    costs = CostMatrix.from_frame(
+        pd.DataFrame([[0, 1], [10, 0]], index=names, columns=names), rows="pred"
+    )
+    draws = [["spam", "spam", "ham"], ["spam", "spam", "spam"]]
+    codes = [[names.index(name) for name in row] for row in draws]
+    decisions = cs.decide(costs, samples=draws)
+    assert decisions.labels.tolist() == ["ham", "spam"]
+    assert decisions.runner_up.tolist() == ["spam", "ham"]
+    assert np.array_equal(decisions.expected_loss, cs.decide(costs, samples=codes).expected_loss)
+    among = cs.decide(costs, samples=draws, candidates=[["spam"], ["ham", "spam"]])
+    assert among.labels.tolist() == ["spam", "spam"]
+    with pytest.raises(ValueError, match="'eggs' of example 1 is none of the classes"):
+        cs.decide(costs, samples=draws, candidates=[["spam"], ["eggs"]])
+    with pytest.raises(ValueError, match="'eggs', which is not a class"):
+        cs.decide(costs, samples=[["eggs", "ham"]])
+    with pytest.raises(ValueError, match="have no names"):
+        cs.decide(Ordinal(3), samples=[["low", "high"]])
 
 
 def test_candidates_of_a_known_loss_may_differ_in_number():
@@ -337,7 +359,7 @@ def test_elimination_saves_calls_where_candidates_differ():
     assert table[tight.labels[0]].mean() <= table.mean(axis=1).min() + 0.01
 
 
-def test_estimates_under_a_budget_are_unbiased():
+def test_one_draw_estimates_the_risk_without_bias():
     rng = np.random.default_rng(15)
     table, weights = rng.random((1, 20)), rng.random(20)
     estimates = [
@@ -394,8 +416,9 @@ def test_metrics_must_return_finite_numbers(value):
 def test_a_budget_needs_a_metric_within_its_range():
     with pytest.raises(ValueError, match=r"returned 7 in example 0, outside loss_range=\(0, 1\)"):
         cs.decide(lambda pred, true: 7.0, samples=[["a", "b"]], budget=3)
+    samples = [list("aaaaaaaabcd")]
     wide = cs.decide(
-        lambda a, b: 7.0 * (a != b), samples=[list("aaaaaaaabcd")], budget=15, loss_range=(0, 7)
+        lambda a, b: 7.0 * (a != b), samples=samples, budget=15, loss_range=(0, 7), rng=0
     )
     assert wide.labels[0] == "a"
     with pytest.raises(ValueError, match="a consistruct loss decides without"):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
@@ -17,6 +17,15 @@ import scipy  # its submodules are imported on use
 from numpy.typing import NDArray
 
 from consistruct._validation import check_count, check_number
+from consistruct.decisions.classes import (
+    UNSEEN,
+    ClassLabels,
+    class_labels,
+    distinct_labels,
+    listed,
+    lookup_codes,
+    shown,
+)
 from consistruct.decisions.result import Decisions
 from consistruct.exceptions import FamilyError
 from consistruct.losses.base import Loss, as_loss, dense_target
@@ -81,8 +90,9 @@ def decide_from_samples(
         A function ``metric(prediction, truth)`` returns a number, the less the better.
     samples : list of n lists, or (n, m, …) array
         Draws of the true label of each example, as many as there are. Of an ensemble: the
-        predictions of its m members. For a loss as its label set writes them (sequences of
-        different lengths: a list of (m_i, T_i) arrays); for a metric anything.
+        predictions of its m members. For a loss as its label set writes them, or the names of its
+        classes (sequences of different lengths: a list of (m_i, T_i) arrays); for a metric
+        anything.
     weights : (m,) array, or list of n such arrays, optional
         Weight of each draw, scaled to sum to 1; equal if not given.
     candidates : list of n lists, optional
@@ -151,9 +161,22 @@ def decide_from_samples(
                 "budget limits the calls of a metric, and a consistruct loss decides without any; "
                 "omit it"
             )
+        known = as_loss(loss)
+        draws, names = _read_names(known, [np.asarray(row) for row in rows])
         if candidates is None:
-            return _over_all_labels(as_loss(loss), rows, shares)
-        return _among_candidates(as_loss(loss), rows, shares, candidates)
+            decisions = _over_all_labels(known, draws, shares)
+        else:
+            if names is not None:
+                candidates = [_codes(row, names.predictions, i) for i, row in enumerate(candidates)]
+            decisions = _among_candidates(known, draws, shares, candidates)
+        if names is None:
+            return decisions
+        second = decisions.runner_up
+        return replace(
+            decisions,
+            labels=names.decode(decisions.labels),
+            runner_up=None if second is None else names.decode(second),
+        )
     search = _Search.checked(budget, confidence, rng, loss_range)
     return _collect(
         [
@@ -204,9 +227,9 @@ def _shares(weights: Any, rows: list[Any]) -> list[FloatArray]:
             )
         wrong = ~(np.isfinite(share) & (share >= 0))
         if wrong.any() or not share.any():
-            shown = f"{share[wrong][0]:g}" if wrong.any() else "only zeros"
+            given_as = f"{share[wrong][0]:g}" if wrong.any() else "only zeros"
             raise ValueError(
-                f"weights must be finite, non-negative and not all zero, got {shown} for "
+                f"weights must be finite, non-negative and not all zero, got {given_as} for "
                 f"example {i}"
             )
         share = share / share.max()  # whose sum cannot overflow
@@ -214,12 +237,36 @@ def _shares(weights: Any, rows: list[Any]) -> list[FloatArray]:
     return shares
 
 
+def _read_names(
+    loss: Loss, draws: list[NDArray[Any]]
+) -> tuple[list[NDArray[Any]], ClassLabels | None]:
+    """Return draws that are names of classes as codes, and the names; integers are codes."""
+    drawn = np.concatenate([row.ravel() for row in draws])
+    if drawn.dtype.kind not in "OUS" or _is_family(loss) or loss.true_labels.shape != ():
+        return draws, None
+    if getattr(loss.true_labels, "names", None) is None and not loss.is_zero_one:
+        raise ValueError(
+            f"samples contain {shown(drawn[0])}, but the classes of {loss!r} have no names; name "
+            f"them (CostMatrix.from_frame) or give codes from 0"
+        )
+    names = class_labels(loss, distinct_labels(drawn))
+    return [_codes(row, names.classes, i) for i, row in enumerate(draws)], names
+
+
+def _codes(labels: Any, classes: Any, example: int) -> IntArray:
+    """Return the codes of named labels."""
+    codes = lookup_codes(np.asarray(labels).ravel(), classes)
+    if (codes == UNSEEN).any():
+        unknown = shown(np.asarray(labels).ravel()[codes == UNSEEN][0])
+        raise ValueError(f"{unknown} of example {example} is none of the classes {listed(classes)}")
+    return codes
+
+
 # --- a loss that is known -------------------------------------------------------------------------
 
 
-def _over_all_labels(loss: Loss, rows: list[Any], shares: list[FloatArray]) -> Decisions:
+def _over_all_labels(loss: Loss, draws: list[NDArray[Any]], shares: list[FloatArray]) -> Decisions:
     """Return the minimizer over all labels, by the decoder of the loss."""
-    draws = [np.asarray(row) for row in rows]
     family = _is_family(loss)
     # a family of sizes decides examples of one size together, by its member of that size
     sizes = np.array([_size(row, i) if family else 0 for i, row in enumerate(draws)])
@@ -301,16 +348,16 @@ def _decode(
 
 
 def _among_candidates(
-    loss: Loss, rows: list[Any], shares: list[FloatArray], candidates: list[Any]
+    loss: Loss, draws: list[NDArray[Any]], shares: list[FloatArray], candidates: list[Any]
 ) -> Decisions:
     """Return the best of the given labels of each example, by the direct formula."""
     family = _is_family(loss)
     labels, expected, seconds = [], [], []
-    for i, (row, share, offered) in enumerate(zip(rows, shares, candidates, strict=True)):
-        draws, some = np.asarray(row), np.asarray(offered)
-        member = loss.at(_size(draws, i)) if family else loss  # type: ignore[attr-defined]
-        pairs = member(np.repeat(some, len(draws), axis=0), np.concatenate([draws] * len(some)))
-        risks = pairs.reshape(len(some), len(draws)) @ share
+    for i, (row, share, offered) in enumerate(zip(draws, shares, candidates, strict=True)):
+        some = np.asarray(offered)
+        member = loss.at(_size(row, i)) if family else loss  # type: ignore[attr-defined]
+        pairs = member(np.repeat(some, len(row), axis=0), np.concatenate([row] * len(some)))
+        risks = pairs.reshape(len(some), len(row)) @ share
         order = np.argsort(risks, kind="stable")[:2]
         labels.append(some[order[0]])
         seconds.append(some[order[-1]])
@@ -448,12 +495,13 @@ class _Search:
         # sorting exponential clocks draws by share without replacement (Efraimidis, Spirakis 2006)
         order = np.argsort(self.rng.standard_exponential(m) / pairs.shares)
         shares = pairs.shares[order]
-        unseen = shares[::-1].cumsum()[::-1]  # summed from the end: the last ones stay positive
+        # share left before each draw, summed from the end so that the last ones stay positive
+        unseen = np.append(shares[::-1].cumsum()[::-1], 0.0)
         # with fewer calls than candidates only those that were drawn most are compared
         alive = np.sort(np.argsort(-pairs.prior, kind="stable")[:budget])
         certified = len(alive) == k
         leader = alive[pairs.prior[alive].argmax()]
-        known, total = np.zeros(k), np.zeros(k)  # Σ w_j x_j so far; Σ of estimates of the risk
+        known, total = np.zeros(k), np.zeros(k)  # Σ w_j L(c, s_j) and Σ L(c, s_j) so far
         evidence = np.ones((k, len(BETS)))
         risks, behind, n_seen = np.full(k, np.inf), np.full(k, np.inf), np.zeros(k, dtype=np.int64)
         calls, halving_at = 0, None
@@ -475,11 +523,12 @@ class _Search:
                 # no room: whatever the other samples say, c stays behind
                 evidence[alive] *= np.where(room[:, None] > 0, growth, np.inf)
                 standing = evidence[alive].mean(axis=1) * self.error < 1.0  # ∞ · 0 is not
-            # what is known plus the drawn value for the rest has the risk as its mean, whatever was
-            # drawn before (Des Raj 1956): the average over draws is unbiased too
-            total[alive] += known[alive] + unseen[t] * values
+            # what is known, and for the rest the mean of what was drawn by share: far less noisy
+            # with heavy samples than the unbiased mean of known + left · drawn (Des Raj 1956),
+            # which chose wrongly nine times as often where one sample held 8/11
+            total[alive] += values
             known[alive] += shares[t] * values
-            risks[alive] = known[alive] if t + 1 == m else total[alive] / (t + 1)
+            risks[alive] = known[alive] + unseen[t + 1] * total[alive] / (t + 1)
             behind[alive] = risks[alive] - risks[alive].min()
             n_seen[alive] = t + 1
             alive = alive[standing]
