@@ -3,6 +3,7 @@
 decide.py              the front door: which way leads from what was given to decisions
 result.py              `Decisions`, what every way returns
 from_probabilities.py  probabilities, expected relevance, predicted costs
+from_samples.py        draws of the true label, and candidates compared by any metric
 reading.py             arrays, frames and lists; what people get wrong about them
 recalibration.py       temperature and isotonic regression, by rows with known labels
 limits.py              at most so many rows of a prediction

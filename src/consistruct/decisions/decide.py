@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
 
 from consistruct.decisions.from_probabilities import decide_from_probabilities
+from consistruct.decisions.from_samples import decide_from_samples
 from consistruct.decisions.result import Decisions
 
 __all__ = ["decide"]
@@ -41,8 +41,11 @@ def decide(
         anything listed           (n, number of true labels), in the order of
                                   ``loss.true_labels.enumerate()``
         ========================  ==========================================================
-    samples : optional
-        In place of `probabilities`.
+    samples : list of n lists, or (n, m, …) array
+        Draws of the true label of each example in place of probabilities, of a model that has none
+        or for a metric that is only a function. With them go `weights`, `candidates`, `budget`,
+        `confidence`, `rng` and `loss_range`, see `decide_from_samples`; the rest is for
+        probabilities.
     rows : "pred" or "true", optional
         What the rows of a table of costs stand for, unless it is symmetric or states it.
     classes : sequence, optional
@@ -85,7 +88,4 @@ def decide(
         raise TypeError(f"decide takes probabilities or samples, got {given}; pass one of them")
     if samples is None:
         return decide_from_probabilities(loss, probabilities, **options)
-    # searches over candidates bring compiled loops, which only those wait for who need them
-    from_samples: Any = import_module("consistruct.decisions.from_samples")
-    decided: Decisions = from_samples.decide_from_samples(loss, samples, **options)
-    return decided
+    return decide_from_samples(loss, samples, **options)
