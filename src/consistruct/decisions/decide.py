@@ -7,6 +7,7 @@ from typing import Any
 
 from consistruct.decisions.from_probabilities import decide_from_probabilities
 from consistruct.decisions.result import Decisions
+from consistruct.decisions.uncertain import CostRanges, decide_from_ranges
 
 __all__ = ["decide"]
 
@@ -18,7 +19,8 @@ def decide(
 
     Parameters
     ----------
-    loss : Loss, spec such as "abstain:3:0.2", or cost matrix
+    loss : Loss, spec such as "abstain:3:0.2", cost matrix, or CostRanges
+        For ranges of costs the decisions are those of least worst-case regret.
     probabilities : array, data frame or list
     samples : optional
     **options
@@ -37,6 +39,10 @@ def decide(
     if (probabilities is None) == (samples is None):
         given = "neither" if probabilities is None else "both"
         raise TypeError(f"decide takes probabilities or samples, got {given}; pass one of them")
+    if isinstance(loss, CostRanges):
+        if samples is not None:
+            raise ValueError("ranges of costs take probabilities, got samples; average them first")
+        return decide_from_ranges(loss, probabilities, **options)
     if samples is None:
         return decide_from_probabilities(loss, probabilities, **options)
     # searches over candidates bring compiled loops, which only those wait for who need them

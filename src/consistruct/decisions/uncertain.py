@@ -1,0 +1,264 @@
+"""Decisions for costs that are known up to ranges: least worst-case regret, value of knowing more.
+
+Every cost M[c, y] lies somewhere in [lower, upper], each by itself. With p the probabilities of a
+row, choosing a costs at most this more than the best prediction b under the same costs:
+
+    R(a, p) = max_M max_b Σ_y p_y (M[a, y] − M[b, y]) = [U_a − min_{b ≠ a} L_b]₊,
+    U = upper · p,  L = lower · p,
+
+since a and b have no cost in common, the worst M has row a at its upper and row b at its lower end.
+So the decision argmin_a R(a, p) takes two matrix products and no optimization.
+
+Decisions are single predictions. A coin that mixes two of them can have less worst-case regret in
+expectation (R_0 R_1/(R_0 + R_1) of two predictions, at least half of the smaller one), but nobody
+wants a coin to decide about him. Of two predictions the smaller regret is that of the smaller
+U + L: the decision is the one for the costs in the middle. From three on it is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+
+from consistruct._members import ArrayField, Member
+from consistruct._validation import check_count
+from consistruct.decisions.reading import check_distributions, columns_by_class, read_given
+from consistruct.decisions.result import Decisions
+from consistruct.losses.matrix import Axis, CostMatrix
+from consistruct.protocols import FloatArray
+
+__all__ = ["CostRanges", "RangeDecisions", "decide_from_ranges"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CostRanges(Member):
+    """State costs of predicting c when y is true that are known up to ranges.
+
+    Every entry lies between those of `lower` and `upper`, independently of the others. Costs that
+    are known only relative to each other are stated in units of one that is taken as 1.
+
+    Parameters
+    ----------
+    lower, upper : (k, m) arrays, or (m, k) with ``rows="true"``
+        Finite, non-negative costs. As attributes they have predictions as rows.
+    rows : "pred" or "true"
+        What the rows stand for; may be omitted only if both are symmetric.
+    pred_names, true_names : sequence of str, optional
+        Names of the predictions and of the true labels.
+
+    Examples
+    --------
+    Missing a fraud is 5 to 20 times as bad as a false alarm:
+
+    >>> import consistruct as cs
+    >>> from consistruct.decisions import CostRanges
+    >>> entries = {("ok", "fraud"): (5, 20), ("fraud", "ok"): 1}
+    >>> costs = CostRanges.from_entries(entries, names=("ok", "fraud"))
+    >>> decided = cs.decide(costs, [[0.95, 0.05]], classes=["ok", "fraud"])
+    >>> decided.labels, decided.worst_regret.round(2)   # 20 · 0.05 − 0.95 · 1
+    (array(['ok'], dtype='<U5'), array([0.05]))
+    """
+
+    lower: ArrayField
+    upper: ArrayField
+    rows: Axis | None = field(default=None, kw_only=True)
+    pred_names: tuple[str, ...] | None = None
+    true_names: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        low, high = (
+            CostMatrix(M, self.pred_names, self.true_names, rows=self.rows)
+            for M in (self.lower, self.upper)
+        )
+        if low.M.shape != high.M.shape:
+            raise ValueError(
+                f"lower and upper must have one shape, got {low.M.shape} and {high.M.shape}"
+            )
+        if (low.M > high.M).any():
+            c, y = np.argwhere(low.M > high.M)[0]
+            raise ValueError(
+                f"lower must be at most upper, got {low.M[c, y]:g} and {high.M[c, y]:g} for "
+                f"prediction {c} and true label {y}"
+            )
+        self._set(
+            lower=low.M,
+            upper=high.M,
+            rows="pred",
+            pred_names=low.pred_names,
+            true_names=low.true_names,
+        )
+
+    @classmethod
+    def from_entries(
+        cls,
+        entries: Mapping[tuple[str, str], float | tuple[float, float]],
+        names: Sequence[str],
+    ) -> Self:
+        """Build from statements: {(prediction, true label): cost, or (low, high)}.
+
+        Right predictions cost 0 unless they are stated; every other entry has to be.
+
+        Parameters
+        ----------
+        entries : mapping
+        names : sequence of str
+            The classes, predictions and true labels alike.
+        """
+        places = {(c, y): (i, j) for i, c in enumerate(names) for j, y in enumerate(names)}
+        unknown = [pair for pair in entries if pair not in places]
+        missing = [pair for pair in places if pair[0] != pair[1] and pair not in entries]
+        if unknown or missing:
+            what = f"no such entry {unknown[0]!r}" if unknown else f"no cost of {missing[0]!r}"
+            raise ValueError(
+                f"entries must state a cost, or (low, high), for each (prediction, true label) of "
+                f"{', '.join(names)}: {what}"
+            )
+        bounds = np.zeros((2, len(names), len(names)))
+        for pair, value in entries.items():
+            bounds[:, *places[pair]] = value
+        return cls(bounds[0], bounds[1], tuple(names), tuple(names), rows="pred")
+
+    @property
+    def middle(self) -> CostMatrix:
+        """The cost matrix in the middle of the ranges."""
+        middle = self.lower + (self.upper - self.lower) / 2
+        return CostMatrix(middle, self.pred_names, self.true_names, rows="pred")
+
+
+@dataclass(frozen=True, eq=False)
+class RangeDecisions(Decisions):
+    """Hold decisions of least worst-case regret.
+
+    `expected_loss` is for the costs in the middle of the ranges; `runner_up` and `gap` compare
+    worst-case regrets.
+
+    Attributes
+    ----------
+    worst_regret : (n,) array
+        The most that a decision can cost above the best one, in expectation, whatever the costs
+        within their ranges are. 0: certainly the best.
+    ranges : CostRanges
+    probabilities : (n, m) array
+        In the order of the true labels of `ranges`.
+    """
+
+    worst_regret: FloatArray = field(kw_only=True)
+    ranges: CostRanges = field(kw_only=True)
+    probabilities: FloatArray = field(kw_only=True)
+
+    def to_frame(self) -> Any:
+        """Return a pandas data frame with a row per decision, `worst_regret` among its columns."""
+        return super().to_frame().assign(worst_regret=self.worst_regret)
+
+    def value_of_knowing(self, *, points: int = 9) -> Any:
+        """Return by how much the mean worst-case regret falls if a cost becomes known.
+
+        If M[c, y] turns out to be m, decisions are made anew, with worst-case regrets V_i(m). Of
+        each row, that of c rises with m and those of the others fall, since c costs more. So on a
+        piece [m₁, m₂] of the range V_i(m) is at most min(R_c(m₂), min_{a ≠ c} R_a(m₁)).
+
+        Parameters
+        ----------
+        points : int
+            Values of m, evenly spaced, in each range. More of them sharpen `guaranteed`.
+
+        Returns
+        -------
+        frame : pandas.DataFrame
+            A row per cost with a range, those worth most first: `prediction`, `true_label`, `low`,
+            `high`, `guaranteed` (the fall whatever m is, certainly at least this) and `expected`
+            (the mean over the values of m).
+        """
+        import pandas as pd  # half a second, which only those wait for who want a frame
+
+        points = check_count(points, "points", minimum=2)
+        before = self.worst_regret.mean()
+        found = []
+        for c, y in np.argwhere(self.ranges.upper > self.ranges.lower):
+            own, others = map(np.array, zip(*self._known(c, y, points), strict=True))
+            worst = np.minimum(own[1:], others[:-1]).mean(axis=1).max()
+            after = np.minimum(own, others).mean()
+            names = self.ranges.middle
+            found.append(
+                {
+                    "prediction": c if names.pred_names is None else names.pred_names[c],
+                    "true_label": y if names.true_names is None else names.true_names[y],
+                    "low": self.ranges.lower[c, y],
+                    "high": self.ranges.upper[c, y],
+                    "guaranteed": max(before - worst, 0.0),
+                    "expected": before - after,
+                }
+            )
+        columns = ["prediction", "true_label", "low", "high", "guaranteed", "expected"]
+        frame = pd.DataFrame(found, columns=columns)
+        return frame.sort_values(["guaranteed", "expected"], ascending=False, ignore_index=True)
+
+    def _known(self, c: int, y: int, points: int) -> Iterator[tuple[FloatArray, FloatArray]]:
+        """Yield regrets of c, and least ones of the others, for each value of M[c, y], (n,)."""
+        p = self.probabilities
+        high, low = p @ self.ranges.upper.T, p @ self.ranges.lower.T
+        lower, upper = self.ranges.lower[c, y], self.ranges.upper[c, y]
+        without = np.delete(low, c, axis=1)
+        rivals = _least_of_others(without)  # of the others, c left out
+        for m in np.linspace(lower, upper, points):
+            own = high[:, c] - p[:, y] * (upper - m) - without.min(axis=1)
+            c_low = low[:, c] + p[:, y] * (m - lower)
+            others = np.delete(high, c, axis=1) - np.minimum(rivals, c_low[:, None])
+            yield np.maximum(own, 0.0), np.maximum(others.min(axis=1), 0.0)
+
+
+def _least_of_others(values: FloatArray) -> FloatArray:
+    """min_{b ≠ a} values[:, b] for each column a; +inf where there is no other."""
+    if values.shape[1] == 1:
+        return np.full_like(values, np.inf)
+    least, second = np.partition(values, 1, axis=1)[:, :2].T
+    return np.where(values == least[:, None], second[:, None], least[:, None])
+
+
+def decide_from_ranges(
+    ranges: CostRanges, probabilities: Any, *, classes: Any = None
+) -> RangeDecisions:
+    """Return argmin_a [U_a − min_{b ≠ a} L_b]₊ for each row; ties go to the first prediction.
+
+    Parameters
+    ----------
+    ranges : CostRanges
+    probabilities : (n, m) array or data frame
+        Of the true labels, as `decide` takes them.
+    classes : sequence, optional
+        Names of the columns.
+
+    Returns
+    -------
+    decisions : RangeDecisions
+    """
+    middle = ranges.middle
+    p, labels = columns_by_class(read_given(probabilities, classes), middle)
+    note = check_distributions(p)
+    high, low = p @ ranges.upper.T, p @ ranges.lower.T
+    if high.shape[1] == 1:
+        regret = np.zeros_like(high)
+    else:
+        # sums in different orders may leave a prediction that is certainly best a regret of 1e-17
+        regret = np.maximum(high - _least_of_others(low), 0.0)
+    each, codes = np.arange(len(p)), regret.argmin(axis=1)
+    worst = regret[each, codes]
+    names = labels.predictions
+    runner_up = gap = None
+    if len(names) > 1:
+        regret[each, codes] = np.inf
+        second = regret.argmin(axis=1)
+        runner_up, gap = names[second], regret[each, second] - worst
+    return RangeDecisions(
+        names[codes],
+        (p @ middle.M.T)[each, codes],
+        runner_up,
+        gap,
+        (note,) if note else (),
+        worst_regret=worst,
+        ranges=ranges,
+        probabilities=p,
+    )
