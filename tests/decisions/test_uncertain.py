@@ -23,11 +23,11 @@ def worst_regret(ranges, p, a):
     """max over b of a linear program in all k·m costs; nothing is assumed of the worst ones."""
     k, m = ranges.lower.shape
     best = 0.0
+    bounds = np.column_stack([ranges.lower.ravel(), ranges.upper.ravel()]).tolist()
     for b in range(k):
         gain = np.zeros((k, m))
         gain[a] += p
         gain[b] -= p
-        bounds = np.column_stack([ranges.lower.ravel(), ranges.upper.ravel()])
         best = max(best, -linprog(-gain.ravel(), bounds=bounds).fun)
     return best
 
@@ -38,6 +38,7 @@ def test_worst_regret_against_linear_programs(seed):
     decided = cs.decide(ranges, P)
     for row, p in enumerate(P):
         regrets = [worst_regret(ranges, p, a) for a in range(4)]
+        assert decided.gap is not None
         assert decided.worst_regret[row] == pytest.approx(min(regrets), abs=1e-9)
         assert regrets[decided.labels[row]] == pytest.approx(min(regrets), abs=1e-9)
         assert decided.gap[row] == pytest.approx(sorted(regrets)[1] - min(regrets), abs=1e-9)
@@ -143,6 +144,7 @@ def test_frames_and_orientation():
 def test_one_prediction_has_no_rival():
     decided = cs.decide(CostRanges([[0, 1]], [[2, 3]], rows="pred"), [[0.5, 0.5]])
     assert (decided.worst_regret[0], decided.runner_up) == (0.0, None)
+    assert (decided.value_of_knowing()[["guaranteed", "expected"]] == 0).all(axis=None)
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,9 @@ U + L: the decision is the one for the costs in the middle. From three on it is 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -116,6 +117,7 @@ class CostRanges(Member):
                 f"entries must state a cost, or (low, high), for each (prediction, true label) of "
                 f"{', '.join(names)}: {what}"
             )
+        # low and high ends; a single number is both of them, by broadcasting
         bounds = np.zeros((2, len(names), len(names)))
         for pair, value in entries.items():
             bounds[:, *places[pair]] = value
@@ -124,6 +126,7 @@ class CostRanges(Member):
     @property
     def middle(self) -> CostMatrix:
         """The cost matrix in the middle of the ranges."""
+        # not (lower + upper)/2: the sum of two finite costs may be none
         middle = self.lower + (self.upper - self.lower) / 2
         return CostMatrix(middle, self.pred_names, self.true_names, rows="pred")
 
@@ -175,45 +178,57 @@ class RangeDecisions(Decisions):
         import pandas as pd  # half a second, which only those wait for who want a frame
 
         points = check_count(points, "points", minimum=2)
-        before = self.worst_regret.mean()
+        ranges, before = self.ranges, self.worst_regret.mean()
+        names = ranges.middle
         found = []
-        for c, y in np.argwhere(self.ranges.upper > self.ranges.lower):
-            own, others = map(np.array, zip(*self._known(c, y, points), strict=True))
-            worst = np.minimum(own[1:], others[:-1]).mean(axis=1).max()
-            after = np.minimum(own, others).mean()
-            names = self.ranges.middle
+        for c, y in np.argwhere(ranges.upper > ranges.lower):
+            own, others = self._regrets_if_known(int(c), int(y), points)
+            # V is min(own, others) at the values, and at most this between two of them
+            between = np.minimum(own[1:], others[:-1]).mean(axis=1)
             found.append(
                 {
                     "prediction": c if names.pred_names is None else names.pred_names[c],
                     "true_label": y if names.true_names is None else names.true_names[y],
-                    "low": self.ranges.lower[c, y],
-                    "high": self.ranges.upper[c, y],
-                    "guaranteed": max(before - worst, 0.0),
-                    "expected": before - after,
+                    "low": ranges.lower[c, y],
+                    "high": ranges.upper[c, y],
+                    "guaranteed": max(before - between.max(), 0.0),
+                    "expected": before - np.minimum(own, others).mean(),
                 }
             )
         columns = ["prediction", "true_label", "low", "high", "guaranteed", "expected"]
         frame = pd.DataFrame(found, columns=columns)
         return frame.sort_values(["guaranteed", "expected"], ascending=False, ignore_index=True)
 
-    def _known(self, c: int, y: int, points: int) -> Iterator[tuple[FloatArray, FloatArray]]:
-        """Yield regrets of c, and least ones of the others, for each value of M[c, y], (n,)."""
-        p = self.probabilities
-        high, low = p @ self.ranges.upper.T, p @ self.ranges.lower.T
-        lower, upper = self.ranges.lower[c, y], self.ranges.upper[c, y]
-        without = np.delete(low, c, axis=1)
-        rivals = _least_of_others(without)  # of the others, c left out
-        for m in np.linspace(lower, upper, points):
-            own = high[:, c] - p[:, y] * (upper - m) - without.min(axis=1)
-            c_low = low[:, c] + p[:, y] * (m - lower)
-            others = np.delete(high, c, axis=1) - np.minimum(rivals, c_low[:, None])
-            yield np.maximum(own, 0.0), np.maximum(others.min(axis=1), 0.0)
+    @cached_property
+    def _expected(self) -> tuple[FloatArray, FloatArray]:
+        """Expected costs at the upper and at the lower ends, (n, k) each."""
+        return self.probabilities @ self.ranges.upper.T, self.probabilities @ self.ranges.lower.T
+
+    def _regrets_if_known(self, c: int, y: int, points: int) -> tuple[FloatArray, FloatArray]:
+        """Regret of c and least regret of the others for values of M[c, y], (points, n) each.
+
+        Only U_c and L_c depend on that cost: U_c in the regret of c, L_c in those of the others.
+        """
+        high, low = self._expected
+        ends = self.ranges.lower[c, y], self.ranges.upper[c, y]
+        m = np.linspace(*ends, points)[:, None]
+        weight = self.probabilities[:, y]
+        others, rivals = np.delete(high, c, axis=1), np.delete(low, c, axis=1)
+        own = high[:, c] - weight * (ends[1] - m) - rivals.min(axis=1, initial=np.inf)
+        c_low = low[:, c] + weight * (m - ends[0])
+        # a ≠ c has two kinds of rivals, c and the rest: U_a − min(L_c, L_b) is the larger regret
+        fixed = (others - _least_of_others(rivals)).T
+        least = np.full_like(own, np.inf)
+        for a, regret in zip(others.T, fixed, strict=True):
+            np.minimum(least, np.maximum(regret, a - c_low), out=least)
+        return np.maximum(own, 0.0), np.maximum(least, 0.0)
 
 
 def _least_of_others(values: FloatArray) -> FloatArray:
     """min_{b ≠ a} values[:, b] for each column a; +inf where there is no other."""
-    if values.shape[1] == 1:
+    if values.shape[1] <= 1:
         return np.full_like(values, np.inf)
+    # where the least occurs twice it is the second, too: equal columns are each other's rival
     least, second = np.partition(values, 1, axis=1)[:, :2].T
     return np.where(values == least[:, None], second[:, None], least[:, None])
 
@@ -239,11 +254,8 @@ def decide_from_ranges(
     p, labels = columns_by_class(read_given(probabilities, classes), middle)
     note = check_distributions(p)
     high, low = p @ ranges.upper.T, p @ ranges.lower.T
-    if high.shape[1] == 1:
-        regret = np.zeros_like(high)
-    else:
-        # sums in different orders may leave a prediction that is certainly best a regret of 1e-17
-        regret = np.maximum(high - _least_of_others(low), 0.0)
+    # below 0 where a is certainly best: then b = a is the best prediction, and nothing is lost
+    regret = np.maximum(high - _least_of_others(low), 0.0)
     each, codes = np.arange(len(p)), regret.argmin(axis=1)
     worst = regret[each, codes]
     names = labels.predictions

@@ -43,7 +43,8 @@ __all__ = ["Finding", "Lint", "lint"]
 LISTED = 256
 # labels for which every class is tried as the one with a threshold: m³ sorted rows
 THRESHOLDS = 32
-# predictions that need a linear program to see whether they are ever best: 20 ms each at 100 labels
+# predictions that need a linear program to see whether they are ever best, 0.2 s each for 100 true
+# labels, nearly all of it in exact arithmetic
 PROGRAMS = 64
 SHOWN = 5  # names in a sentence; all of them are in the numbers
 ENTRIES = 400  # of a normal form that is shown as a table
@@ -276,6 +277,7 @@ def _check_entries(notes: _Notes, problem: _Problem) -> None:
     """Right predictions that are not the cheapest; rows that are copies of others."""
     L, right, names = problem.costs, problem.right, problem.predictions
     if right is not None:
+        # "diagonal" for a square matrix; an abstention below it, or orders of classes, move it
         least, given = L.min(axis=0), L[right, np.arange(L.shape[1])]
         lost = {
             problem.truths[y]: float(given[y] - least[y]) for y in np.flatnonzero(given > least)
@@ -294,6 +296,7 @@ def _check_entries(notes: _Notes, problem: _Problem) -> None:
                 advice,
                 lost=lost,
             )
+    # equal bit by bit: costs that differ by rounding are tied in no sense that a decoder sees
     groups: dict[bytes, list[str]] = {}
     for name, row in zip(names, L, strict=True):
         groups.setdefault(row.tobytes(), []).append(name)
@@ -316,6 +319,7 @@ def _check_orientation(notes: _Notes, problem: _Problem, y: ArrayLike | None) ->
     given, turned = (
         (int((M.diagonal() > M.min(axis=0)).sum()), len(_dominated(M))) for M in (L, L.T)
     )
+    # first the faults that are nearly always mistakes; domination alone happens in sound matrices
     if turned < given and turned[1] <= given[1]:
         notes.add(
             "orientation",
@@ -388,6 +392,7 @@ def _check_predictions(notes: _Notes, problem: _Problem) -> None:
             margins={name: float(lost) for name, lost in never.items()},
             nearest={name: margins[name].distribution.tolist() for name in never},
         )
+    # a dominated prediction may tie, too: it has been named for a better reason
     worse = {names[a] for a, _ in dominated}
     ties = [name for name, found in margins.items() if found.low <= 0 <= found.high]
     ties = [name for name in ties if name not in worse]
@@ -403,6 +408,7 @@ def _describe_costs(notes: _Notes, problem: _Problem) -> None:
     L, names, truths = problem.costs, problem.predictions, problem.truths
     least = L.min(axis=0)
     normal = L - least
+    # the span of the loss has the constant, which adds the same to every prediction
     rank = problem.loss.score_space.rank
     plural = "s" * (rank != 2)
     parts = [f"which prediction is best depends on {rank - 1} number{plural} linear in p"]
@@ -437,6 +443,7 @@ def _describe_costs(notes: _Notes, problem: _Problem) -> None:
     if len(truths) == 3:
         regions = {names[c]: _region(L, c) for c in range(len(L))}
         shares = {name: _area(corners) for name, corners in regions.items()}
+        # predictions that are best in ties only have a segment or a point for a region
         shares = {name: share for name, share in shares.items() if share > ROUNDING}
         shown = [f"{name} {share:.1%}" for name, share in shares.items()]
         notes.add(
@@ -453,6 +460,7 @@ def _region(costs: FloatArray, prediction: int) -> FloatArray:
     corners = np.eye(3)
     for row in np.unique(costs, axis=0):
         values = corners @ (costs[prediction] - row)
+        # Sutherland and Hodgman 1974: keep the corners on the right side, and where edges cross
         cut: list[FloatArray] = []
         for p, q, u, v in zip(
             corners, np.roll(corners, -1, 0), values, np.roll(values, -1), strict=True
@@ -487,6 +495,7 @@ def _check_recipes(notes: _Notes, problem: _Problem) -> dict[str, Rule]:
     if not problem.single:
         notes.skip("class weights and thresholds", "labels are sets, orders or several parts")
         return rules
+    # the regret of a constant is convex in p, so that it is largest at a corner, where y is certain
     regret = (L - L.min(axis=0)).max(axis=1)
     safest = problem.predictions[int(regret.argmin())]
     sentence = (
@@ -498,6 +507,8 @@ def _check_recipes(notes: _Notes, problem: _Problem) -> dict[str, Rule]:
     # the usual choice where none is right: what mistakes cost in all (Breiman et al. 1984)
     summed = (L[right] - L[right, np.arange(m)]).sum(axis=0)
     weights = [Fraction(float(value)) for value in summed] if matched is None else matched
+    # a class that nothing can be lost on has weight 0 where weights are right; sums of costs that
+    # vanish, or are negative where being right is not the cheapest, would never predict the class
     if min(weights) <= 0 and (matched is None or max(weights) == 0):
         notes.skip("class weights", "some mistakes cost nothing, or less: weights must be positive")
     else:
@@ -511,6 +522,7 @@ def _check_recipes(notes: _Notes, problem: _Problem) -> dict[str, Rule]:
     if m > THRESHOLDS:
         notes.skip("a threshold on one class", f"{m} classes, more than {THRESHOLDS}")
     elif m > 2:  # with two labels it is the break-even probability
+        # the recipe may choose its class: the one whose best threshold loses least
         cases = [threshold_worst_case(L, right, label) for label in range(m)]
         label = min(range(m), key=lambda c: cases[c].excess)
         t = cases[label].threshold or Fraction(0)
@@ -587,6 +599,7 @@ def _charge_recipes(
 
 def _charge(notes: _Notes, name: str, charged: FloatArray, best: FloatArray, spread: float) -> None:
     """Add the mean cost of a recipe on rows, and the interval of what it costs more."""
+    # paired: what a row costs under every rule cancels
     gap = mean_interval(charged - best, bounds=(-spread, spread))
     worse = "the probabilities are not calibrated: recalibrate them before deciding with them"
     notes.add(

@@ -131,6 +131,7 @@ def _best_prefix(D: FloatArray, mass: FloatArray, first: int) -> tuple[float, In
     """max over rows b and sets S ∋ first of Σ_S mass·D_b / Σ_S mass, and the labels of that S."""
     others = np.delete(np.arange(D.shape[1]), first)
     order = others[np.argsort(-D[:, others], axis=1, kind="stable")]
+    # r itself is always in S; of the others a better one is never left out for a worse one
     order = np.column_stack([np.full(len(D), first), order])
     share = mass[order]
     means = np.cumsum(np.take_along_axis(D, order, 1) * share, 1) / np.cumsum(share, 1)
@@ -144,6 +145,15 @@ def threshold_worst_case(costs: FloatArray, right: IntArray, label: int) -> Wors
     For p_label ≥ t the worst vertices have p_label = t (or 1) and the rest on one label; below,
     p_label = t (or 0) and the rest uniform on a set that contains the most likely other label. All
     excesses are linear in t, so the least of their maximum is where two of these lines cross.
+
+    Examples
+    --------
+    Classes 1 and 2 are never told apart by costs, so that one threshold is right:
+
+    >>> costs = np.array([[0.0, 4, 4], [1, 0, 0], [1, 0, 0]])
+    >>> worst = threshold_worst_case(costs, np.arange(3), 0)
+    >>> worst.excess, worst.threshold
+    (Fraction(0, 1), Fraction(4, 5))
     """
     m = costs.shape[1]
     others = np.delete(np.arange(m), label)
@@ -158,6 +168,7 @@ def threshold_worst_case(costs: FloatArray, right: IntArray, label: int) -> Wors
             mean, subset = _best_prefix(D[b : b + 1, others], np.ones(m - 1), position)
             lines.append((mean, D[b, label], int(y), tuple(others[subset].tolist())))
     # p_label = 1 where it is predicted and p_label = 0 where it is not: the same whatever t is
+    # at the least maximum one line falls and another rises, or a constant holds it up
     start = np.array([line[0] for line in lines])
     end = np.array([line[1] for line in lines])
     constant = np.where([line[2] == label for line in lines], end, start)
@@ -172,6 +183,7 @@ def threshold_worst_case(costs: FloatArray, right: IntArray, label: int) -> Wors
         for y in rest:
             p[y] = (1 - share) / len(rest)
         points.append((max(float(value), float(fixed)), int(right[predicted]), tuple(p)))
+    # t was rounded to a number that people can type: its excess is computed, not that of t itself
     return replace(_worst(costs, points), threshold=t)
 
 
@@ -201,12 +213,22 @@ def rounding_worst_case(costs: FloatArray, right: IntArray) -> WorstCase:
 
     The vertices of {p : r − ½ ≤ Σ y p_y ≤ r + ½} are the label r and pairs i < j of labels with
     the mean on one of the two edges.
+
+    Examples
+    --------
+    A quarter on 2 and the rest on 0: the mean is 1/2, predicting 1 costs 1, predicting 0 costs 1/2.
+
+    >>> distances = np.abs(np.subtract.outer(np.arange(3.0), np.arange(3)))
+    >>> worst = rounding_worst_case(distances, np.arange(3))
+    >>> worst.excess, [str(q) for q in worst.distribution]
+    (Fraction(1, 2), ['3/4', '0', '1/4'])
     """
     m = costs.shape[1]
     points = [(0.0, int(right[0]), tuple(Fraction(int(y == 0)) for y in range(m)))]
     for r in range(m):
         D = costs[right[r]] - costs
         for edge in {r - 0.5, r + 0.5} - {-0.5, m - 0.5}:
+            # i below the edge, j above it, and the share of j that puts the mean on it
             i = np.arange(math.ceil(edge))[:, None]
             j = np.arange(math.ceil(edge), m)[None]
             share = (edge - i) / (j - i)
@@ -233,8 +255,8 @@ def _worst(
 def _excess(costs: FloatArray, predicted: int, p: tuple[Fraction, ...]) -> WorstCase:
     """Return (Lp)_predicted − min_b (Lp)_b in exact arithmetic."""
     where = [y for y, value in enumerate(p) if value]
-    # rows that are far from the best in floats need no exact arithmetic
     expected = costs[:, where] @ np.array([float(p[y]) for y in where])
+    # exact costs of hundreds of predictions would take seconds, and one of these few is the best
     near = np.flatnonzero(expected <= expected.min() + NEAR * max(float(np.abs(costs).max()), 1))
     exact = {
         int(b): sum((Fraction(float(costs[b, y])) * p[y] for y in where), Fraction(0))
@@ -259,6 +281,7 @@ def matched_weights(costs: FloatArray, right: IntArray) -> list[Fraction] | None
     """
     weights = []
     for y, prediction in enumerate(right):
+        # predictions that name no label (an abstention) have no say in which weights compare labels
         wrong = {float(costs[c, y]) for c in right if c != prediction}
         if len(wrong) > 1:
             return None
@@ -281,6 +304,7 @@ def break_even(costs: FloatArray) -> list[tuple[int, Fraction, Fraction]]:
     """
     lines = [[Fraction(float(x)) for x in row] for row in costs]
     slopes = [b - a for a, b in lines]
+    # best at p_1 = 0, and among ties the one that stays best for larger p_1
     current = min(range(len(lines)), key=lambda c: (lines[c][0], slopes[c], c))
     at = Fraction(0)
     found: list[tuple[int, Fraction, Fraction]] = []
@@ -290,6 +314,7 @@ def break_even(costs: FloatArray) -> list[tuple[int, Fraction, Fraction]]:
             for c in range(len(lines))
             if slopes[c] < slopes[current]
         ]
+        # where several lines cross at one point, the steepest descent is the one that follows
         following = min(crossings, default=(Fraction(1), Fraction(0), current))
         if following[0] >= 1:
             return [*found, (current, at, Fraction(1))]
@@ -304,6 +329,15 @@ def advantage(costs: FloatArray, prediction: int) -> Advantage:
     HiGHS solves it; the equations of its supports are then solved exactly. Whatever comes out, a
     distribution p bounds the value from below and a mixture w of the other predictions from above,
     in exact arithmetic, so that rounding can widen the bounds but not make them wrong.
+
+    Examples
+    --------
+    No answer at 3/4 misses by 1/12: guessing costs 2/3 at most where it is most expensive.
+
+    >>> costs = np.vstack([1.0 - np.eye(3), np.full((1, 3), 0.75)])
+    >>> found = advantage(costs, 3)
+    >>> found.low, found.high
+    (Fraction(-1, 12), Fraction(-1, 12))
     """
     # rows are compared as wholes: copies of the prediction are no rivals
     rivals = np.unique(costs[(costs != costs[prediction]).any(axis=1)], axis=0)
