@@ -34,8 +34,8 @@ from consistruct.structures import Ragged
 
 __all__ = ["decide_from_probabilities", "row_losses"]
 
-# Numbers of one chunk of rows: its probabilities and losses stay in the cache of a core (a million
-# rows and ten classes: 0.27 s; 0.45 s with 2**20, 0.31 s with 2**14, benchmarks/decide.py).
+# Numbers of one chunk of rows: probabilities and losses stay in the cache of a core. 2^15 to 2^17
+# take 0.11 s for a million rows and ten classes, 2^21 0.14 s (benchmarks/results/decide.md).
 CHUNK = 2**17
 # Predictions that are listed to find the runner-up where the structure does not tell it.
 MOST_LISTED = 512

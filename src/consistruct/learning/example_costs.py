@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from consistruct._frames import as_array
 from consistruct._validation import check_loss_matrix
+from consistruct.decisions.from_probabilities import row_losses
 from consistruct.learning.encoding.costs import CostLabels, example_costs
 from consistruct.learning.encoding.kinds import (
     Examples,
@@ -75,4 +75,4 @@ class ExampleCosts:
         self._require_costs(costs, "predict(X, costs=…)")
         probabilities = self.predict_proba(X)
         tensor = cost_tensor(costs, len(probabilities), probabilities.shape[1], self.rows)
-        return np.einsum("nkm,nm->nk", tensor, probabilities)
+        return row_losses(tensor, probabilities)
