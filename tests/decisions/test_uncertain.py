@@ -5,8 +5,10 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.optimize import linprog
+from sklearn.linear_model import LogisticRegression
 
 import consistruct as cs
 from consistruct.decisions import CostRanges
@@ -141,6 +143,21 @@ def test_frames_and_orientation():
     assert eval(repr(ranges), {"CostRanges": CostRanges}) == ranges
 
 
+def test_any_classifier_decides_by_ranges():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 3))
+    y = np.where(X[:, 0] + rng.normal(size=400) > 1, "fraud", "ok")
+    # names that are not sorted: columns of predict_proba are matched by name
+    ranges = CostRanges.from_entries(
+        {("ok", "fraud"): (5, 20), ("fraud", "ok"): 1}, ("ok", "fraud")
+    )
+    model = cs.decisions.DecideBy(LogisticRegression(), ranges).fit(X, y)
+    fraud = model.predict_proba(X)[:, 0]
+    assert (model.predict(X) == np.where(fraud > 2 / 27, "fraud", "ok")).all()
+    frame = pd.DataFrame({"fraud": fraud, "ok": 1 - fraud})
+    assert (cs.decide(ranges, frame).labels == model.predict(X)).all()
+
+
 def test_one_prediction_has_no_rival():
     decided = cs.decide(CostRanges([[0, 1]], [[2, 3]], rows="pred"), [[0.5, 0.5]])
     assert (decided.worst_regret[0], decided.runner_up) == (0.0, None)
@@ -156,6 +173,8 @@ def test_one_prediction_has_no_rival():
         (lambda: CostRanges.from_entries({("a", "b"): 1}, "ab"), r"no cost of \('b', 'a'\)"),
         (lambda: CostRanges.from_entries({("a", "c"): 1}, "ab"), r"no such entry \('a', 'c'\)"),
         (lambda: cs.decide(problem(0)[0], samples=[[0]]), "take probabilities, got samples"),
+        (lambda: cs.decide(*problem(0), limits={0: 1}), r"got limits=; leave it out"),
+        (lambda: cs.decide(*problem(0), rows="pred"), r"got rows=; leave it out"),
         (lambda: problem(0)[0] and cs.decide(*problem(0)).value_of_knowing(points=1), "points"),
     ],
 )

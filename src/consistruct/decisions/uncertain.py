@@ -234,7 +234,7 @@ def _least_of_others(values: FloatArray) -> FloatArray:
 
 
 def decide_from_ranges(
-    ranges: CostRanges, probabilities: Any, *, classes: Any = None
+    ranges: CostRanges, probabilities: Any, *, classes: Any = None, **others: Any
 ) -> RangeDecisions:
     """Return argmin_a [U_a − min_{b ≠ a} L_b]₊ for each row; ties go to the first prediction.
 
@@ -245,11 +245,18 @@ def decide_from_ranges(
         Of the true labels, as `decide` takes them.
     classes : sequence, optional
         Names of the columns.
+    **others
+        Further options of `decide`: None.
 
     Returns
     -------
     decisions : RangeDecisions
     """
+    for name, value in others.items():
+        if value is not None:
+            raise ValueError(
+                f"ranges of costs take probabilities and classes=, got {name}=; leave it out"
+            )
     middle = ranges.middle
     p, labels = columns_by_class(read_given(probabilities, classes), middle)
     note = check_distributions(p)
