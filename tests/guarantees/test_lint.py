@@ -255,7 +255,10 @@ def test_regions_cover_the_triangle_and_are_where_predictions_are_best():
     best = (rng.dirichlet(np.ones(3), 100_000) @ L.T).argmin(axis=1)
     for name, share in shares.items():
         assert (best == int(name)).mean() == pytest.approx(share, abs=0.01)
-    assert {series.name for series in result.chart().series} == set(shares)
+    for series in result.chart().series:  # the picture has the area, of a triangle of 1/2
+        heights = np.array(series.upper) - np.array(series.y)
+        assert 2 * np.trapezoid(heights, series.x) == pytest.approx(shares.pop(series.name))
+    assert not shares
 
 
 def test_a_transposed_matrix_is_noticed():

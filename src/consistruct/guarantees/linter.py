@@ -29,6 +29,9 @@ from consistruct.guarantees.recipes import (
     argmax_worst_case,
     break_even,
     matched_weights,
+    outline,
+    region,
+    region_share,
     rounding_worst_case,
     threshold_worst_case,
 )
@@ -137,17 +140,15 @@ class Lint:
         numbers = self["regions"].numbers
         series = []
         for style, (name, corners) in enumerate(numbers["corners"].items()):
-            # barycentric coordinates as a triangle with sides of length one, and back to the start
-            x = tuple(p[1] + p[2] / 2 for p in [*corners, corners[0]])
-            y = tuple(math.sqrt(0.75) * p[2] for p in [*corners, corners[0]])
-            series.append(Series(name, x, y, style=style))
+            x, low, high = outline(corners)
+            series.append(Series(name, x, low, "band", upper=high, style=style))
         a, b, c = numbers["true_labels"]
         return Chart(
             key="decision_regions",
             title="Best prediction for each distribution of the true label",
-            caption=f"Corners are certainty: {a} on the left, {b} on the right, {c} above.",
-            x_label=f"P({b}) + P({c})/2",
-            y_label=f"0.866 P({c})",
+            caption=f"What is left to one is P({a}): the corner at the origin is certainty of {a}.",
+            x_label=f"P({b})",
+            y_label=f"P({c})",
             series=tuple(series),
         )
 
@@ -441,8 +442,8 @@ def _describe_costs(notes: _Notes, problem: _Problem) -> None:
             exact=[fraction_text(low) for _, low, _ in ranges[1:]],
         )
     if len(truths) == 3:
-        regions = {names[c]: _region(L, c) for c in range(len(L))}
-        shares = {name: _area(corners) for name, corners in regions.items()}
+        regions = {names[c]: region(L, c) for c in range(len(L))}
+        shares = {name: region_share(corners) for name, corners in regions.items()}
         # predictions that are best in ties only have a segment or a point for a region
         shares = {name: share for name, share in shares.items() if share > ROUNDING}
         shown = [f"{name} {share:.1%}" for name, share in shares.items()]
@@ -453,28 +454,6 @@ def _describe_costs(notes: _Notes, problem: _Problem) -> None:
             corners={name: regions[name].tolist() for name in shares},
             true_labels=truths,
         )
-
-
-def _region(costs: FloatArray, prediction: int) -> FloatArray:
-    """Corners (c, 3) of {p : (L_a − L_b)·p ≤ 0 for all b}: the triangle, cut once for each b."""
-    corners = np.eye(3)
-    for row in np.unique(costs, axis=0):
-        values = corners @ (costs[prediction] - row)
-        # Sutherland and Hodgman 1974: keep the corners on the right side, and where edges cross
-        cut: list[FloatArray] = []
-        for p, q, u, v in zip(
-            corners, np.roll(corners, -1, 0), values, np.roll(values, -1), strict=True
-        ):
-            cut += [p] if u <= 0 else []
-            cut += [p + (q - p) * u / (u - v)] if u * v < 0 else []
-        corners = np.array(cut).reshape(-1, 3)
-    return corners
-
-
-def _area(corners: FloatArray) -> float:
-    """Share of the triangle, by the shoelace formula in (p_1, p_2), whose triangle has area ½."""
-    x, y = corners[:, 1], corners[:, 2]
-    return float(abs(x @ np.roll(y, -1) - y @ np.roll(x, -1)))
 
 
 # --- recipes: argmax, class weights, a threshold, a rounded mean ---

@@ -1,4 +1,4 @@
-"""Largest excess cost of the usual decision rules over all distributions of the true label.
+"""Largest excess cost of usual decision rules over all distributions, and where decisions change.
 
 A rule chooses r on a polytope of distributions p, and the excess (L_r − L_b)·p over another
 prediction b is linear in p, so the worst case is a linear program for each pair (r, b). The
@@ -14,6 +14,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +32,9 @@ __all__ = [
     "argmax_worst_case",
     "break_even",
     "matched_weights",
+    "outline",
+    "region",
+    "region_share",
     "rounding_worst_case",
     "threshold_worst_case",
 ]
@@ -321,6 +325,51 @@ def break_even(costs: FloatArray) -> list[tuple[int, Fraction, Fraction]]:
         if following[0] > at:
             found.append((current, at, following[0]))
         at, _, current = following
+
+
+def region(costs: FloatArray, prediction: int) -> FloatArray:
+    """Return the corners (c, 3) of {p : (L_a − L_b)·p ≤ 0 for all b} for three true labels."""
+    corners = np.eye(3)
+    for row in np.unique(costs, axis=0):
+        values = corners @ (costs[prediction] - row)
+        # Sutherland and Hodgman 1974: keep the corners on the right side, and where edges cross
+        cut: list[FloatArray] = []
+        for p, q, u, v in zip(
+            corners, np.roll(corners, -1, 0), values, np.roll(values, -1), strict=True
+        ):
+            cut += [p] if u <= 0 else []
+            cut += [p + (q - p) * u / (u - v)] if u * v < 0 else []
+        corners = np.array(cut).reshape(-1, 3)
+    return corners
+
+
+def region_share(corners: FloatArray) -> float:
+    """Return the share of all distributions within corners (c, 3), by the shoelace formula."""
+    x, y = corners[:, 1], corners[:, 2]
+    # the triangle has area 1/2 in (p_1, p_2), and the formula gives twice the area
+    return float(abs(x @ np.roll(y, -1) - y @ np.roll(x, -1)))
+
+
+def outline(corners: Sequence[Sequence[float]]) -> tuple[tuple[float, ...], ...]:
+    """Return p_1 of the corners of a region, and the range of p_2 there: x, low, high.
+
+    Examples
+    --------
+    >>> outline([(1, 0, 0), (0, 1, 0), (0, 0, 1)])
+    ((0, 1), (0.0, 0.0), (1.0, 0.0))
+    """
+    x = tuple(sorted({corner[1] for corner in corners}))
+    ends = np.array([*corners, corners[0]], dtype=np.float64)[:, 1:]
+    low, high = np.full(len(x), np.inf), np.full(len(x), -np.inf)
+    for p, q in pairwise(ends):
+        # an edge counts at every corner that lies above or below it; a vertical one is two points
+        for first, last in ((p, q), (q, p)):
+            within = (np.array(x) >= min(p[0], q[0])) & (np.array(x) <= max(p[0], q[0]))
+            share = (np.array(x) - first[0]) / (last[0] - first[0]) if p[0] != q[0] else 0.0
+            heights = first[1] + (last[1] - first[1]) * share
+            low = np.where(within, np.minimum(low, heights), low)
+            high = np.where(within, np.maximum(high, heights), high)
+    return x, tuple(low.tolist()), tuple(high.tolist())
 
 
 def advantage(costs: FloatArray, prediction: int) -> Advantage:
