@@ -108,9 +108,9 @@ class CostRanges(Member):
         names : sequence of str
             The classes, predictions and true labels alike.
         """
-        places = {(c, y): (i, j) for i, c in enumerate(names) for j, y in enumerate(names)}
-        unknown = [pair for pair in entries if pair not in places]
-        missing = [pair for pair in places if pair[0] != pair[1] and pair not in entries]
+        index = {(c, y): (i, j) for i, c in enumerate(names) for j, y in enumerate(names)}
+        unknown = [pair for pair in entries if pair not in index]
+        missing = [pair for pair in index if pair[0] != pair[1] and pair not in entries]
         if unknown or missing:
             what = f"no such entry {unknown[0]!r}" if unknown else f"no cost of {missing[0]!r}"
             raise ValueError(
@@ -120,7 +120,7 @@ class CostRanges(Member):
         # low and high ends; a single number is both of them, by broadcasting
         bounds = np.zeros((2, len(names), len(names)))
         for pair, value in entries.items():
-            bounds[:, *places[pair]] = value
+            bounds[:, *index[pair]] = value
         return cls(bounds[0], bounds[1], tuple(names), tuple(names), rows="pred")
 
     @property
@@ -180,23 +180,23 @@ class RangeDecisions(Decisions):
         points = check_count(points, "points", minimum=2)
         ranges, before = self.ranges, self.worst_regret.mean()
         names = ranges.middle
-        found = []
+        values = []
         for c, y in np.argwhere(ranges.upper > ranges.lower):
-            own, others = self._regrets_if_known(int(c), int(y), points)
-            # V is min(own, others) at the values, and at most this between two of them
-            between = np.minimum(own[1:], others[:-1]).mean(axis=1)
-            found.append(
+            of_c, others = self._regrets_if_known(int(c), int(y), points)
+            # V is min(of_c, others) at the values, and at most this between two of them
+            between = np.minimum(of_c[1:], others[:-1]).mean(axis=1)
+            values.append(
                 {
                     "prediction": c if names.pred_names is None else names.pred_names[c],
                     "true_label": y if names.true_names is None else names.true_names[y],
                     "low": ranges.lower[c, y],
                     "high": ranges.upper[c, y],
                     "guaranteed": max(before - between.max(), 0.0),
-                    "expected": before - np.minimum(own, others).mean(),
+                    "expected": before - np.minimum(of_c, others).mean(),
                 }
             )
         columns = ["prediction", "true_label", "low", "high", "guaranteed", "expected"]
-        frame = pd.DataFrame(found, columns=columns)
+        frame = pd.DataFrame(values, columns=columns)
         return frame.sort_values(["guaranteed", "expected"], ascending=False, ignore_index=True)
 
     @cached_property
@@ -214,14 +214,14 @@ class RangeDecisions(Decisions):
         m = np.linspace(*ends, points)[:, None]
         weight = self.probabilities[:, y]
         others, rivals = np.delete(high, c, axis=1), np.delete(low, c, axis=1)
-        own = high[:, c] - weight * (ends[1] - m) - rivals.min(axis=1, initial=np.inf)
+        of_c = high[:, c] - weight * (ends[1] - m) - rivals.min(axis=1, initial=np.inf)
         c_low = low[:, c] + weight * (m - ends[0])
         # a ≠ c has two kinds of rivals, c and the rest: U_a − min(L_c, L_b) is the larger regret
         fixed = (others - _least_of_others(rivals)).T
-        least = np.full_like(own, np.inf)
+        least = np.full_like(of_c, np.inf)
         for a, regret in zip(others.T, fixed, strict=True):
             np.minimum(least, np.maximum(regret, a - c_low), out=least)
-        return np.maximum(own, 0.0), np.maximum(least, 0.0)
+        return np.maximum(of_c, 0.0), np.maximum(least, 0.0)
 
 
 def _least_of_others(values: FloatArray) -> FloatArray:

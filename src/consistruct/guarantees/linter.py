@@ -41,8 +41,8 @@ from consistruct.protocols import FloatArray, IntArray, LabelSet
 
 __all__ = ["Finding", "Lint", "lint"]
 
-# labels of either kind that are listed: 256 × 256 costs are sorted in a second, and nobody reads
-# findings about more
+# labels of either kind that are listed: 256 × 256 costs take 8 seconds, and nobody reads findings
+# about more
 LISTED = 256
 # labels for which every class is tried as the one with a threshold: m³ sorted rows
 THRESHOLDS = 32
@@ -102,10 +102,10 @@ class Lint:
 
     def __getitem__(self, kind: str) -> Finding:
         """Return the first finding of a kind; a KeyError lists the kinds that there are."""
-        found = next((finding for finding in self.findings if finding.kind == kind), None)
-        if found is None:
+        match = next((finding for finding in self.findings if finding.kind == kind), None)
+        if match is None:
             raise KeyError(f"no finding {kind!r}; there are {', '.join(self.kinds)}")
-        return found
+        return match
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -202,13 +202,13 @@ def lint(loss: Loss | str, y: ArrayLike | None = None, probabilities: Any = None
         if y is not None and probabilities is not None and problem.single:
             _charge_recipes(notes, problem, rules, y, probabilities)
     else:
-        labels, truths = (describe_count(size) for size in sizes)
+        number = [describe_count(size) for size in sizes]
         notes.skip(
             "costs entry by entry, predictions that are never best, recipes",
-            f"{labels} predictions and {truths} true labels; up to {LISTED} of each are listed",
+            f"{number[0]} predictions, {number[1]} true labels; up to {LISTED} of each are listed",
         )
     _check_label_sets(notes, loss, y, probabilities)
-    if probabilities is not None and all(found.kind != "on-data" for found in notes.findings):
+    if probabilities is not None and "on-data" not in {finding.kind for finding in notes.findings}:
         notes.skip("y and probabilities", "only classes and label sets are charged on data")
     _check_surrogates(notes, loss)
     return Lint(loss, tuple(notes.findings), tuple(notes.skipped))
@@ -238,9 +238,10 @@ class _Problem:
 
     def __init__(self, loss: Loss) -> None:
         self.loss = loss
-        self.costs = loss.matrix(limit=LISTED)
+        # rows are compared by their bytes, and −0.0 has others than 0.0
+        self.costs = loss.matrix(limit=LISTED) + 0.0
         self.predictions = _names(loss.predictions)
-        self.truths = _names(loss.true_labels)
+        self.true_names = _names(loss.true_labels)
         self.single = np.ndim(loss.predictions.enumerate(limit=LISTED)) == 1
         if loss.abstain_index is not None:
             self.predictions[loss.abstain_index] = "no answer"
@@ -251,7 +252,7 @@ class _Problem:
 
     def describe(self, distribution: Sequence[Fraction]) -> str:
         """The labels of a distribution that have probability, in words."""
-        pairs = zip(self.truths, distribution, strict=True)
+        pairs = zip(self.true_names, distribution, strict=True)
         return ", ".join(f"P({name}) = {_number(q)}" for name, q in pairs if q)
 
 
@@ -275,25 +276,25 @@ def _number(x: Fraction) -> str:
 
 
 def _check_entries(notes: _Notes, problem: _Problem) -> None:
-    """Right predictions that are not the cheapest; rows that are copies of others."""
+    """Right predictions that do not cost least; rows that are copies of others."""
     L, right, names = problem.costs, problem.right, problem.predictions
     if right is not None:
         # "diagonal" for a square matrix; an abstention below it, or orders of classes, move it
         least, given = L.min(axis=0), L[right, np.arange(L.shape[1])]
         lost = {
-            problem.truths[y]: float(given[y] - least[y]) for y in np.flatnonzero(given > least)
+            problem.true_names[y]: float(given[y] - least[y]) for y in np.flatnonzero(given > least)
         }
         if lost:
             shown = [
-                f"when {truth} is true, {names[L[:, y].argmin()]} costs {least[y]:g} and "
+                f"when {name} is true, {names[L[:, y].argmin()]} costs {least[y]:g} and "
                 f"{names[right[y]]} {given[y]:g}"
-                for y, truth in enumerate(problem.truths)
-                if truth in lost
+                for y, name in enumerate(problem.true_names)
+                if name in lost
             ]
             advice = "correct these costs, or keep them if a wrong prediction really pays"
             notes.add(
                 "diagonal",
-                f"being right is not always the cheapest: {_joined(shown)}.",
+                f"being right does not always cost least: {_joined(shown)}.",
                 advice,
                 lost=lost,
             )
@@ -324,7 +325,7 @@ def _check_orientation(notes: _Notes, problem: _Problem, y: ArrayLike | None) ->
     if turned < given and turned[1] <= given[1]:
         notes.add(
             "orientation",
-            f"{given[0]} right predictions are not the cheapest and {given[1]} predictions are "
+            f"{given[0]} right predictions do not cost least and {given[1]} predictions are "
             f"dominated; with rows and columns exchanged {turned[0]} and {turned[1]}.",
             advice,
             given=given,
@@ -339,7 +340,7 @@ def _check_orientation(notes: _Notes, problem: _Problem, y: ArrayLike | None) ->
         if missed < alarm and counts[rare] < counts[1 - rare]:
             notes.add(
                 "orientation",
-                f"missing the rare class {problem.truths[rare]} ({counts[rare]} of {counts.sum()} "
+                f"missing the class {problem.true_names[rare]} ({counts[rare]} of {counts.sum()} "
                 f"rows) costs {missed:g}, a false alarm {alarm:g}: usually it is the other way.",
                 advice,
                 missed=missed,
@@ -349,11 +350,11 @@ def _check_orientation(notes: _Notes, problem: _Problem, y: ArrayLike | None) ->
 
 def _dominated(costs: FloatArray) -> list[tuple[int, int]]:
     """(a, b) where prediction b never costs more than a, and once less: the first b for each a."""
-    found = []
+    pairs = []
     for a, row in enumerate(costs):
         better = np.flatnonzero((costs <= row).all(axis=1) & (costs < row).any(axis=1))
-        found += [(a, int(better[0]))] if len(better) else []
-    return found
+        pairs += [(a, int(better[0]))] if len(better) else []
+    return pairs
 
 
 def _check_predictions(notes: _Notes, problem: _Problem) -> None:
@@ -368,22 +369,22 @@ def _check_predictions(notes: _Notes, problem: _Problem) -> None:
             "remove them, or look for a wrong cost in their rows",
             pairs=[[names[a], names[b]] for a, b in dominated],
         )
-    # whatever is the only cheapest for some true label is best there, without a linear program
+    # whatever alone costs least for some true label is best there, without a linear program
     outright = {
         row.tobytes()
         for rows in (np.unique(L[column == column.min()], axis=0) for column in L.T)
         for row in rows
         if len(rows) == 1
     }
-    rest = [c for c, row in enumerate(L) if row.tobytes() not in outright]
-    if len(rest) > PROGRAMS:
+    unclear = [c for c, row in enumerate(L) if row.tobytes() not in outright]
+    if len(unclear) > PROGRAMS:
         notes.skip(
-            f"whether {len(rest)} predictions are ever best",
+            f"whether {len(unclear)} predictions are ever best",
             f"a linear program for each; up to {PROGRAMS} are solved",
         )
         return
-    margins = {names[c]: advantage(L, c) for c in rest if (L[c] != L).any()}
-    never = {name: -found.high for name, found in margins.items() if found.high < 0}
+    margins = {names[c]: advantage(L, c) for c in unclear if (L[c] != L).any()}
+    never = {name: -margin.high for name, margin in margins.items() if margin.high < 0}
     if never:
         shown = [f"{name} (by at least {float(lost):.4g})" for name, lost in never.items()]
         notes.add(
@@ -395,7 +396,7 @@ def _check_predictions(notes: _Notes, problem: _Problem) -> None:
         )
     # a dominated prediction may tie, too: it has been named for a better reason
     worse = {names[a] for a, _ in dominated}
-    ties = [name for name, found in margins.items() if found.low <= 0 <= found.high]
+    ties = [name for name, margin in margins.items() if margin.low <= 0 <= margin.high]
     ties = [name for name in ties if name not in worse]
     if ties:
         notes.add("ties", f"best in ties only, never alone: {_joined(ties)}.", predictions=ties)
@@ -406,7 +407,7 @@ def _check_predictions(notes: _Notes, problem: _Problem) -> None:
 
 def _describe_costs(notes: _Notes, problem: _Problem) -> None:
     """What can be subtracted, how many numbers decide, and where decisions change."""
-    L, names, truths = problem.costs, problem.predictions, problem.truths
+    L, names, true_names = problem.costs, problem.predictions, problem.true_names
     least = L.min(axis=0)
     normal = L - least
     # the span of the loss has the constant, which adds the same to every prediction
@@ -414,9 +415,9 @@ def _describe_costs(notes: _Notes, problem: _Problem) -> None:
     plural = "s" * (rank != 2)
     parts = [f"which prediction is best depends on {rank - 1} number{plural} linear in p"]
     if least.any():
-        shown = [f"{truths[y]} {least[y]:g}" for y in np.flatnonzero(least)]
+        shown = [f"{true_names[y]} {least[y]:g}" for y in np.flatnonzero(least)]
         parts.append(f"what no decision avoids can be subtracted ({_joined(shown)})")
-    silent = [truths[y] for y in np.flatnonzero(normal.max(axis=0) == 0)]
+    silent = [true_names[y] for y in np.flatnonzero(normal.max(axis=0) == 0)]
     if silent:
         parts.append(f"the same is paid whatever is predicted when {_joined(silent)} is true")
     notes.add(
@@ -426,7 +427,7 @@ def _describe_costs(notes: _Notes, problem: _Problem) -> None:
         costs=normal.tolist() if normal.size <= ENTRIES else None,
         without_influence=silent,
     )
-    if len(truths) == 2:
+    if len(true_names) == 2:
         ranges = break_even(L)
         edges = [_number(low) for _, low, _ in ranges[1:]]
         steps = [
@@ -434,14 +435,14 @@ def _describe_costs(notes: _Notes, problem: _Problem) -> None:
         ]
         last = f"{names[ranges[-1][0]]} above" if edges else "always"
         first = f"predict {names[ranges[0][0]]}"
-        first += f" while P({truths[1]}) is at most {edges[0]}" if edges else ""
+        first += f" while P({true_names[1]}) is at most {edges[0]}" if edges else ""
         notes.add(
             "break-even",
             ", ".join([first, *steps, last]) + ".",
             ranges=[[names[c], float(low), float(high)] for c, low, high in ranges],
             exact=[fraction_text(low) for _, low, _ in ranges[1:]],
         )
-    if len(truths) == 3:
+    if len(true_names) == 3:
         regions = {names[c]: region(L, c) for c in range(len(L))}
         shares = {name: region_share(corners) for name, corners in regions.items()}
         # predictions that are best in ties only have a segment or a point for a region
@@ -452,7 +453,7 @@ def _describe_costs(notes: _Notes, problem: _Problem) -> None:
             f"each prediction is best in this share of all distributions: {_joined(shown)}.",
             shares=shares,
             corners={name: regions[name].tolist() for name in shares},
-            true_labels=truths,
+            true_labels=true_names,
         )
 
 
@@ -463,7 +464,7 @@ Rule = Callable[[FloatArray], IntArray]  # probabilities (n, m) -> predictions (
 
 def _check_recipes(notes: _Notes, problem: _Problem) -> dict[str, Rule]:
     """State what each recipe can lose; return the recipes for use on data."""
-    L, named, truths = problem.costs, problem.right, problem.truths
+    L, named, true_names = problem.costs, problem.right, problem.true_names
     if named is None or len(set(named.tolist())) < len(named):
         notes.skip("recipes", "true labels are not predictions, so no argmax names one")
         return {}
@@ -487,13 +488,13 @@ def _check_recipes(notes: _Notes, problem: _Problem) -> dict[str, Rule]:
     summed = (L[right] - L[right, np.arange(m)]).sum(axis=0)
     weights = [Fraction(float(value)) for value in summed] if matched is None else matched
     # a class that nothing can be lost on has weight 0 where weights are right; sums of costs that
-    # vanish, or are negative where being right is not the cheapest, would never predict the class
+    # vanish, or are negative where being right does not cost least, would never predict the class
     if min(weights) <= 0 and (matched is None or max(weights) == 0):
         notes.skip("class weights", "some mistakes cost nothing, or less: weights must be positive")
     else:
         w = np.array([float(value) for value in weights])
         rules["class weights"] = lambda P: right[(P * w).argmax(axis=1)]
-        shown = dict(zip(truths, (w / w[w > 0].min()).tolist(), strict=True))
+        shown = dict(zip(true_names, (w / w[w > 0].min()).tolist(), strict=True))
         what = "weighting classes by " + _joined([f"{name}: {x:.4g}" for name, x in shown.items()])
         what += " (sums of costs; no weights are always right)" if matched is None else ""
         worst = argmax_worst_case(L, right, weights)
@@ -506,9 +507,13 @@ def _check_recipes(notes: _Notes, problem: _Problem) -> dict[str, Rule]:
         label = min(range(m), key=lambda c: cases[c].excess)
         t = cases[label].threshold or Fraction(0)
         rules["threshold"] = lambda P: _thresholded(P, right, label, float(t))
-        where = f"where P({truths[label]}) is at least {_number(t)}" if t else "unless impossible"
-        what = f"the best single threshold (predict {truths[label]} {where}, else argmax)"
-        _state(notes, problem, "threshold", what, cases[label], label=truths[label], at=float(t))
+        where = (
+            f"where P({true_names[label]}) is at least {_number(t)}" if t else "unless impossible"
+        )
+        what = f"the best single threshold (predict {true_names[label]} {where}, else argmax)"
+        _state(
+            notes, problem, "threshold", what, cases[label], label=true_names[label], at=float(t)
+        )
     if problem.loss.ordered_classes and m > 1:
         rules["rounded mean"] = lambda P: right[np.rint(P @ np.arange(m)).astype(np.int64)]
         _state(notes, problem, "rounded-mean", "rounding the mean", rounding_worst_case(L, right))
@@ -634,9 +639,9 @@ def _check_label_sets(notes: _Notes, loss: Loss, y: ArrayLike | None, marginals:
             best=sets[expected.argmin()].tolist(),
         )
     if y is not None and marginals is not None:
-        truth = labels.check(y, "y")
-        best = loss(decide(loss, marginals).labels, truth)
-        half = loss((np.asarray(marginals) >= 1 / 2).astype(np.int64), truth)
+        codes = labels.check(y, "y")
+        best = loss(decide(loss, marginals).labels, codes)
+        half = loss((np.asarray(marginals) >= 1 / 2).astype(np.int64), codes)
         _charge(notes, "a threshold of 1/2 for each label", half, best, loss.max_value)
 
 

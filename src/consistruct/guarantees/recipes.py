@@ -179,13 +179,15 @@ def threshold_worst_case(costs: FloatArray, right: IntArray, label: int) -> Wors
     floor = max(float(constant.max()), 0.0)
     t = Fraction(_lowest_crossing(start, end, floor)).limit_denominator(DENOMINATOR)
     points = []
-    for (_, _, predicted, rest), low, high, fixed in zip(lines, start, end, constant, strict=True):
+    for (_, _, predicted, sharing), low, high, fixed in zip(
+        lines, start, end, constant, strict=True
+    ):
         value = (1 - float(t)) * low + float(t) * high
         share = t if value >= fixed else Fraction(int(predicted == label))
         p = [Fraction(0)] * m
         p[label] = share
-        for y in rest:
-            p[y] = (1 - share) / len(rest)
+        for y in sharing:
+            p[y] = (1 - share) / len(sharing)
         points.append((max(float(value), float(fixed)), int(right[predicted]), tuple(p)))
     # t was rounded to a number that people can type: its excess is computed, not that of t itself
     return replace(_worst(costs, points), threshold=t)
@@ -311,7 +313,7 @@ def break_even(costs: FloatArray) -> list[tuple[int, Fraction, Fraction]]:
     # best at p_1 = 0, and among ties the one that stays best for larger p_1
     current = min(range(len(lines)), key=lambda c: (lines[c][0], slopes[c], c))
     at = Fraction(0)
-    found: list[tuple[int, Fraction, Fraction]] = []
+    ranges: list[tuple[int, Fraction, Fraction]] = []
     while True:
         crossings = [
             ((lines[c][0] - lines[current][0]) / (slopes[current] - slopes[c]), slopes[c], c)
@@ -321,9 +323,9 @@ def break_even(costs: FloatArray) -> list[tuple[int, Fraction, Fraction]]:
         # where several lines cross at one point, the steepest descent is the one that follows
         following = min(crossings, default=(Fraction(1), Fraction(0), current))
         if following[0] >= 1:
-            return [*found, (current, at, Fraction(1))]
+            return [*ranges, (current, at, Fraction(1))]
         if following[0] > at:
-            found.append((current, at, following[0]))
+            ranges.append((current, at, following[0]))
         at, _, current = following
 
 
@@ -384,8 +386,8 @@ def advantage(costs: FloatArray, prediction: int) -> Advantage:
     No answer at 3/4 misses by 1/12: guessing costs 2/3 at most where it is most expensive.
 
     >>> costs = np.vstack([1.0 - np.eye(3), np.full((1, 3), 0.75)])
-    >>> found = advantage(costs, 3)
-    >>> found.low, found.high
+    >>> margin = advantage(costs, 3)
+    >>> margin.low, margin.high
     (Fraction(-1, 12), Fraction(-1, 12))
     """
     # rows are compared as wholes: copies of the prediction are no rivals
@@ -401,8 +403,10 @@ def advantage(costs: FloatArray, prediction: int) -> Advantage:
         b_eq=b_eq,
         bounds=[(0.0, None)] * m + [(None, None)],
     )
-    own = [Fraction(float(x)) for x in costs[prediction]]
-    payoff = [[Fraction(float(x)) - a for x, a in zip(row, own, strict=True)] for row in rivals]
+    costs_of_a = [Fraction(float(x)) for x in costs[prediction]]
+    payoff = [
+        [Fraction(float(x)) - a for x, a in zip(row, costs_of_a, strict=True)] for row in rivals
+    ]
     columns = [list(column) for column in zip(*payoff, strict=True)]
     p, w, value = solved.x[:m], -solved.marginals, float(solved.x[m])
     near = ZERO * max(1.0, float(np.abs(D).max()))

@@ -289,17 +289,17 @@ def _surrogates_text(advice: SurrogateAdvice) -> list[Table | Text]:
     return parts
 
 
-def lint_text(found: Lint) -> Group:
+def lint_text(result: Lint) -> Group:
     """Findings of a loss: what to do stands below, what was not examined at the end."""
     table = Table.grid(padding=(0, 2))
-    for finding in found.findings:
+    for finding in result.findings:
         # a mark for what asks for something to be done, also where there are no colors
         style, mark = ("bold yellow", "!") if finding.advice else ("dim", "·")
         table.add_row(Text(mark, style), Text(finding.kind, style), Text(finding.sentence))
         if finding.advice:
             table.add_row("", "", Text(f"→ {finding.advice}", style="dim"))
-    skipped = [Text(f"not examined: {what}: {why}", "dim") for what, why in found.not_examined]
-    return Group(Text(repr(found.loss), style="bold"), table, *skipped)
+    skipped = [Text(f"not examined: {what}: {why}", "dim") for what, why in result.not_examined]
+    return Group(Text(repr(result.loss), style="bold"), table, *skipped)
 
 
 def _magnitude(log: float) -> str:

@@ -32,14 +32,14 @@ def lint(
     from consistruct.guarantees import lint as find
     from consistruct.report.guarantees import lint_text
 
-    found = find(read_loss(loss, rows))
-    chart = found.chart()
+    result = find(read_loss(loss, rows))
+    chart = result.chart()
     if plot is not None and chart is None:
         raise ConsistructError(
             f"--plot draws the regions of three true labels, and {loss} has another number; leave "
             "--plot out"
         )
-    show(found.as_dict() if json_output else lint_text(found))
+    show(result.as_dict() if json_output else lint_text(result))
     if plot is not None and chart is not None:
         path = write_file(plot, chart_picture(chart, plot.suffix[1:].lower()))
         typer.echo(f"written: {path}", err=json_output)
