@@ -125,6 +125,17 @@ def test_value_of_knowing_a_cost_against_deciding_again(seed):
         assert entry.expected == pytest.approx(before - np.mean(after), abs=step)
 
 
+def test_values_of_many_rows_are_means_over_parts_of_them():
+    ranges, P = problem(5, n=10_000)
+    key = ["prediction", "true_label"]
+    whole, *parts = (
+        cs.decide(ranges, rows).value_of_knowing().sort_values(key)["expected"].to_numpy()
+        for rows in (P, P[:5000], P[5000:])
+    )
+    assert whole == pytest.approx(np.mean(parts, axis=0))
+    assert len(cs.decide(ranges, P[:0]).value_of_knowing()) == len(whole)
+
+
 def test_the_only_unknown_cost_is_worth_the_whole_regret():
     ranges = CostRanges([[0, 5], [1, 0]], [[0, 20], [1, 0]], rows="pred")
     P = np.column_stack([np.linspace(0.5, 1, 50), 1 - np.linspace(0.5, 1, 50)])

@@ -17,9 +17,8 @@ U + L: the decision is the one for the costs in the middle. From three on it is 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -29,9 +28,13 @@ from consistruct._validation import check_count
 from consistruct.decisions.reading import check_distributions, columns_by_class, read_given
 from consistruct.decisions.result import Decisions
 from consistruct.losses.matrix import Axis, CostMatrix
-from consistruct.protocols import FloatArray
+from consistruct.protocols import FloatArray, IntArray
 
 __all__ = ["CostRanges", "RangeDecisions", "decide_from_ranges"]
+
+# rows whose regrets are computed together: nine values of a cost for as many rows stay in the cache
+# of a core
+CHUNK = 2**12
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -178,50 +181,54 @@ class RangeDecisions(Decisions):
         import pandas as pd  # half a second, which only those wait for who want a frame
 
         points = check_count(points, "points", minimum=2)
-        ranges, before = self.ranges, self.worst_regret.mean()
-        names = ranges.middle
-        values = []
-        for c, y in np.argwhere(ranges.upper > ranges.lower):
-            of_c, others = self._regrets_if_known(int(c), int(y), points)
-            # V is min(of_c, others) at the values, and at most this between two of them
-            between = np.minimum(of_c[1:], others[:-1]).mean(axis=1)
-            values.append(
-                {
-                    "prediction": c if names.pred_names is None else names.pred_names[c],
-                    "true_label": y if names.true_names is None else names.true_names[y],
-                    "low": ranges.lower[c, y],
-                    "high": ranges.upper[c, y],
-                    "guaranteed": max(before - between.max(), 0.0),
-                    "expected": before - np.minimum(of_c, others).mean(),
-                }
-            )
-        columns = ["prediction", "true_label", "low", "high", "guaranteed", "expected"]
-        frame = pd.DataFrame(values, columns=columns)
+        ranges, names, n = self.ranges, self.ranges.middle, len(self.probabilities)
+        entries = np.argwhere(ranges.upper > ranges.lower)
+        between = np.zeros((len(entries), points - 1))
+        after = np.zeros((len(entries), points))
+        for start in range(0, n, CHUNK):
+            p = self.probabilities[start : start + CHUNK]
+            regrets = _regrets_if_known(ranges, p, entries, points)
+            for number, (of_c, others) in enumerate(regrets):
+                # V is min(of_c, others) at the values, and at most this between two of them
+                between[number] += np.minimum(of_c[1:], others[:-1]).sum(axis=1)
+                after[number] += np.minimum(of_c, others).sum(axis=1)
+        before = self.worst_regret.mean() if n else 0.0
+        c, y = entries.T
+        frame = pd.DataFrame(
+            {
+                "prediction": c if names.pred_names is None else np.array(names.pred_names)[c],
+                "true_label": y if names.true_names is None else np.array(names.true_names)[y],
+                "low": ranges.lower[c, y],
+                "high": ranges.upper[c, y],
+                "guaranteed": np.maximum(before - between.max(axis=1, initial=0.0) / max(n, 1), 0),
+                "expected": before - after.mean(axis=1) / max(n, 1),
+            }
+        )
         return frame.sort_values(["guaranteed", "expected"], ascending=False, ignore_index=True)
 
-    @cached_property
-    def _expected(self) -> tuple[FloatArray, FloatArray]:
-        """Expected costs at the upper and at the lower ends, (n, k) each."""
-        return self.probabilities @ self.ranges.upper.T, self.probabilities @ self.ranges.lower.T
 
-    def _regrets_if_known(self, c: int, y: int, points: int) -> tuple[FloatArray, FloatArray]:
-        """Regret of c and least regret of the others for values of M[c, y], (points, n) each.
+def _regrets_if_known(
+    ranges: CostRanges, p: FloatArray, entries: IntArray, points: int
+) -> Iterator[tuple[FloatArray, FloatArray]]:
+    """Yield the regret of c and the least of the others for values of each M[c, y], (points, n).
 
-        Only U_c and L_c depend on that cost: U_c in the regret of c, L_c in those of the others.
-        """
-        high, low = self._expected
-        ends = self.ranges.lower[c, y], self.ranges.upper[c, y]
-        m = np.linspace(*ends, points)[:, None]
-        weight = self.probabilities[:, y]
+    Only U_c and L_c depend on that cost: U_c in the regret of c, L_c in those of the others.
+    """
+    high, low = p @ ranges.upper.T, p @ ranges.lower.T
+    for c in np.unique(entries[:, 0]):
         others, rivals = np.delete(high, c, axis=1), np.delete(low, c, axis=1)
-        of_c = high[:, c] - weight * (ends[1] - m) - rivals.min(axis=1, initial=np.inf)
-        c_low = low[:, c] + weight * (m - ends[0])
+        least_rival = rivals.min(axis=1, initial=np.inf)
         # a ≠ c has two kinds of rivals, c and the rest: U_a − min(L_c, L_b) is the larger regret
         fixed = (others - _least_of_others(rivals)).T
-        least = np.full_like(of_c, np.inf)
-        for a, regret in zip(others.T, fixed, strict=True):
-            np.minimum(least, np.maximum(regret, a - c_low), out=least)
-        return np.maximum(of_c, 0.0), np.maximum(least, 0.0)
+        for y in entries[entries[:, 0] == c, 1]:
+            ends = ranges.lower[c, y], ranges.upper[c, y]
+            m = np.linspace(*ends, points)[:, None]
+            of_c = high[:, c] - p[:, y] * (ends[1] - m) - least_rival
+            c_low = low[:, c] + p[:, y] * (m - ends[0])
+            least = np.full_like(of_c, np.inf)
+            for a, regret in zip(others.T, fixed, strict=True):
+                np.minimum(least, np.maximum(regret, a - c_low), out=least)
+            yield np.maximum(of_c, 0.0), np.maximum(least, 0.0)
 
 
 def _least_of_others(values: FloatArray) -> FloatArray:
