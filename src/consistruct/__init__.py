@@ -19,7 +19,7 @@ if _typing.TYPE_CHECKING:
     )
     from consistruct.calibration import calibration_function
     from consistruct.decisions import decide
-    from consistruct.guarantees import advise, forecast, sample_complexity
+    from consistruct.guarantees import advise, forecast, lint, sample_complexity
     from consistruct.guarantees.risk import RiskControl
     from consistruct.learning import StructuredPredictor, TaskLossClassifier, compare
     from consistruct.report import learning_report
@@ -43,6 +43,7 @@ __all__ = [
     "guarantees",
     "learning",
     "learning_report",
+    "lint",
     "losses",
     "metrics",
     "models",
@@ -65,6 +66,7 @@ _LAZY = {
     "guarantees": ("consistruct.guarantees", None),
     "learning": ("consistruct.learning", None),
     "learning_report": ("consistruct.report", "learning_report"),
+    "lint": ("consistruct.guarantees", "lint"),
     "losses": ("consistruct.losses", None),
     "metrics": ("consistruct.metrics", None),
     "models": ("consistruct.models", None),

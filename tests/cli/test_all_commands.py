@@ -44,6 +44,7 @@ WRONG = {
     ],
     "plan": [["hamming:10", "--eps", "0"], ["--table"], ["nothing", "--eps", "0.1"]],
     "advise": [["ordinal:4"], ["ordinal:4", "--eps", "-1"]],
+    "lint": [["none"], ["cost:none.csv"], ["zero-one:2", "--plot", "regions.png"]],
     "decide": [
         ["none.csv", "--loss", "zero-one"],
         ["taken", "--loss", "no-such-loss"],
@@ -103,7 +104,7 @@ def test_unknown_options_are_one_line_and_exit_code_2(consistruct, command):
     assert "--no-such-option" in err or "Missing" in err
 
 
-@pytest.mark.parametrize("command", ["analyze", "plan", "advise"])
+@pytest.mark.parametrize("command", ["analyze", "plan", "advise", "lint"])
 def test_examples_of_the_help_run(consistruct, command):
     _, help_text, _ = consistruct(command, "--help")
     example = re.search(r"Example: consistruct (.*?)(?:\n\n|\Z)", help_text, re.DOTALL)

@@ -77,6 +77,10 @@ def _fitted(folder: Path) -> None:
     (folder / "report.html").write_text("an older report", encoding="utf-8")
 
 
+def _older_picture(folder: Path) -> None:
+    (folder / "regions.png").write_bytes(b"an older picture")
+
+
 SGD = ["--learner", "linear", "--set", "solver=sgd", "--set", "alpha=0.01", "--epochs", "40"]
 JOBS = (
     Job(
@@ -120,6 +124,12 @@ JOBS = (
          "p.csv"],
         ("p.csv",),
         _fitted,
+    ),
+    Job(
+        "lint",
+        ["consistruct", "lint", "abstain:3:0.3", "--plot", "regions.png"],
+        ("regions.png",),
+        _older_picture,
     ),
 )  # fmt: skip
 

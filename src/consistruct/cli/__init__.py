@@ -23,6 +23,7 @@ from consistruct.cli.commands import (
     evaluate,
     explore,
     learning,
+    lint,
     plan,
     report,
 )
@@ -74,6 +75,7 @@ demo.register(app)
 analyze.register(app)
 plan.register(app)
 advise.register(app)
+lint.register(app)
 decide.register(app)
 check.register(app)
 learning.register(app)

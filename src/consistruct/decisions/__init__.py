@@ -9,6 +9,7 @@ recalibration.py       temperature and isotonic regression, by rows with known l
 limits.py              at most so many rows of a prediction
 statistics.py          what a decision is computed from; `learning` averages it
 classes.py             names of classes: of a loss, of columns, of decisions
+uncertain.py           costs that are known up to ranges
 wrapper.py             `DecideBy`, for pipelines and searches
 """
 
@@ -18,11 +19,12 @@ from typing import Any as _Any
 
 from consistruct.decisions.decide import decide
 from consistruct.decisions.result import Decisions
+from consistruct.decisions.uncertain import CostRanges
 
 if _TYPE_CHECKING:
     from consistruct.decisions.wrapper import DecideBy
 
-__all__ = ["DecideBy", "Decisions", "decide"]
+__all__ = ["CostRanges", "DecideBy", "Decisions", "decide"]
 
 
 if not _TYPE_CHECKING:

@@ -7,6 +7,7 @@ from typing import Any
 from consistruct.decisions.from_probabilities import decide_from_probabilities
 from consistruct.decisions.from_samples import decide_from_samples
 from consistruct.decisions.result import Decisions
+from consistruct.decisions.uncertain import CostRanges, decide_from_ranges
 
 __all__ = ["decide"]
 
@@ -22,8 +23,9 @@ def decide(
 
     Parameters
     ----------
-    loss : Loss, spec such as "abstain::0.2", or table of costs
-        A spec may leave out sizes, which the probabilities tell.
+    loss : Loss, spec such as "abstain::0.2", table of costs, or CostRanges
+        A spec may leave out sizes, which the probabilities tell. For ranges of costs the decisions
+        are those of least worst-case regret; of the options below they take `classes`.
     probabilities : array, data frame (pandas, Polars, pyarrow) or list
         ========================  ==========================================================
         loss over                 what is given
@@ -86,6 +88,10 @@ def decide(
     if (probabilities is None) == (samples is None):
         given = "neither" if probabilities is None else "both"
         raise TypeError(f"decide takes probabilities or samples, got {given}; pass one of them")
+    if isinstance(loss, CostRanges):
+        if samples is not None:
+            raise ValueError("ranges of costs take probabilities, got samples; average them first")
+        return decide_from_ranges(loss, probabilities, **options)
     if samples is None:
         return decide_from_probabilities(loss, probabilities, **options)
     return decide_from_samples(loss, samples, **options)

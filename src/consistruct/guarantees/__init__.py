@@ -14,12 +14,14 @@ from consistruct.guarantees.surrogate_choice import choose_surrogate
 
 if _TYPE_CHECKING:
     from consistruct.guarantees.forecasts import forecast
+    from consistruct.guarantees.linter import lint
 
 __all__ = [
     "advise",
     "choose_surrogate",
     "crossing_point",
     "forecast",
+    "lint",
     "low_rank_truncations",
     "optimum_norm",
     "plan_table",
@@ -31,8 +33,11 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
+# they load scikit-learn, which a plan without data does not need
+_LATE = {"forecast": "consistruct.guarantees.forecasts", "lint": "consistruct.guarantees.linter"}
+
+
 def __getattr__(name: str) -> _Any:
-    """Forecasts refit models: they load scikit-learn, which a plan without data does not need."""
-    if name != "forecast":
+    if name not in _LATE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return _import_module("consistruct.guarantees.forecasts").forecast
+    return getattr(_import_module(_LATE[name]), name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Group
 from rich.table import Table
@@ -18,9 +18,13 @@ from consistruct.guarantees.surrogate_choice import SurrogateAdvice
 from consistruct.report.calibration.model import SCHEMA_VERSION
 from consistruct.report.sections import WORST_CASE
 
+if TYPE_CHECKING:
+    from consistruct.guarantees.linter import Lint  # it loads scikit-learn
+
 __all__ = [
     "advice_dict",
     "advice_text",
+    "lint_text",
     "plan_dict",
     "plan_table_dict",
     "plan_table_text",
@@ -283,6 +287,19 @@ def _surrogates_text(advice: SurrogateAdvice) -> list[Table | Text]:
     )
     parts.append(Text(note))
     return parts
+
+
+def lint_text(result: Lint) -> Group:
+    """Findings of a loss: what to do stands below, what was not examined at the end."""
+    table = Table.grid(padding=(0, 2))
+    for finding in result.findings:
+        # a mark for what asks for something to be done, also where there are no colors
+        style, mark = ("bold yellow", "!") if finding.advice else ("dim", "·")
+        table.add_row(Text(mark, style), Text(finding.kind, style), Text(finding.sentence))
+        if finding.advice:
+            table.add_row("", "", Text(f"→ {finding.advice}", style="dim"))
+    skipped = [Text(f"not examined: {what}: {why}", "dim") for what, why in result.not_examined]
+    return Group(Text(repr(result.loss), style="bold"), table, *skipped)
 
 
 def _magnitude(log: float) -> str:
