@@ -22,6 +22,7 @@ from consistruct.losses.hamming import Hamming
 from consistruct.losses.matrix import CostMatrix
 from consistruct.losses.metrics.registry import METRICS
 from consistruct.losses.ordinal import Ordinal
+from consistruct.losses.part_errors import PartErrors
 from consistruct.losses.partial_labels import PartialLabels
 from consistruct.losses.rankings.average_precision import MeanAveragePrecision
 from consistruct.losses.rankings.gains import NDCG, ExpectedRankUtility, PrecisionAt
@@ -33,7 +34,16 @@ from consistruct.losses.rankings.permutation_distances import (
 )
 from consistruct.losses.tree import Tree
 from consistruct.losses.zero_one import ZeroOne
-from consistruct.structures import GridPath, Knapsack, TopK, Tour
+from consistruct.structures import (
+    Alignments,
+    DependencyTrees,
+    GridPath,
+    Knapsack,
+    Segments,
+    Spans,
+    TopK,
+    Tour,
+)
 from consistruct.structures.registry import ORACLES
 
 __all__ = [
@@ -117,6 +127,18 @@ def _hamming(loss: Any) -> str:
     return f"share of wrong labels, of {describe_count(loss.T)}{states}"
 
 
+def _parts(loss: Any) -> str:
+    names: dict[type, str] = {
+        DependencyTrees: "words with a wrong head",
+        Segments: "wrong segments",
+        Spans: "wrong spans",
+        Alignments: "wrong links",
+    }
+    what = names.get(type(loss.structure), "wrong parts")
+    labels = loss.structure.n_labels
+    return what if labels is None else f"{what}, of {describe_count(labels)} labels"
+
+
 def _tree(loss: Any) -> str:
     kind = "distance in a label tree" if loss.kind == "path" else "height of the common ancestor"
     return f"{kind} with {len(loss.parents)} nodes"
@@ -153,6 +175,7 @@ LOSSES: dict[str, LossEntry] = {
     "footrule": LossEntry(SpearmanFootrule, "footrule:6", (SpearmanFootrule(1), SpearmanFootrule(2), SpearmanFootrule(3), SpearmanFootrule(4)), SpearmanFootrule(48), title=lambda loss: _top(loss, "Spearman's footrule"), offer=Offer("Spearman's footrule", 'footrule:{}', (Field('items', '3'),))),
     "spearman-rho": LossEntry(SpearmanRho, "spearman-rho:6", (SpearmanRho(1), SpearmanRho(2), SpearmanRho(4)), SpearmanRho(60), title=lambda loss: _top(loss, "Spearman's squared distance"), offer=Offer("Spearman's rho", 'spearman-rho:{}', (Field('items', '3'),))),
     "matching": LossEntry(Matching, "matching:5", (Matching(1), Matching(2), Matching(3), Matching(4)), Matching(48), title=lambda loss: f"share of wrong pairs in a matching of {_count(loss.n, 'items')}", offer=Offer('Matching: wrong partners', 'matching:{}', (Field('pairs', '3'),))),
+    "part-errors": LossEntry(PartErrors, "part-errors:trees:12 or part-errors:segments:20x5:8", (PartErrors(DependencyTrees(1)), PartErrors(DependencyTrees(4)), PartErrors(DependencyTrees(2, 2)), PartErrors(Segments(5)), PartErrors(Segments(3, 2, 2)), PartErrors(Spans(4)), PartErrors(Spans(2, 2)), PartErrors(Alignments(2, 2)), PartErrors(Alignments(3, 2))), title=_parts, offer=Offer('Parse: words with a wrong head', 'part-errors:trees:{}', (Field('words', '3'),))),
     "partial-labels": LossEntry(PartialLabels, "partial-labels:infimum:zero-one:5 or partial-labels:average:hamming:3", (PartialLabels(ZeroOne(1)), PartialLabels(ZeroOne(4)), PartialLabels(ZeroOne(4), "average"), PartialLabels(Hamming(2), "supremum"), PartialLabels(Hamming(3)), PartialLabels(Hamming(3), "average"), PartialLabels(NDCG(3), "average"), PartialLabels(CostMatrix([[0, 1, 2]], rows="pred"), "supremum"), PartialLabels(FBeta(2))), PartialLabels(ZeroOne(2**300)), offer=Offer('Partial labels: a set of candidates', 'partial-labels:infimum:zero-one:{}', (Field('classes', '4'),))),
     "tree": LossEntry(Tree, "tree:FILE.csv or tree:FILE.csv:nodes", (Tree((-1, 0, 0, 1, 1, 2)), Tree((-1, 0, 0, 1, 1), predict="nodes"), Tree(_FOREST, kind="level"), Tree(_FOREST, (1.0, 0.5, 0.25), kind="level", predict="nodes"), Tree((-1, 0, 0, 1, 1), (0, 1, 2, 0, 0)), Tree((-1,))), title=_tree),
 }

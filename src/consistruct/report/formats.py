@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping
 from itertools import groupby
 from typing import Annotated, Any
 
+import numpy as np
+
 from consistruct._members import describe_count
 from consistruct._plain_data import Form, finite, form
 from consistruct.charts.plotly_figures import shortened
@@ -61,7 +63,7 @@ def shown_label(labels: Any, label: Any) -> Label:
     (0, 1, 1)
     """
     if isinstance(label, list | tuple):
-        return tuple(int(state) for state in label)
+        return tuple(int(state) for state in np.ravel(label))  # of parses with types, pairs
     names = getattr(labels, "names", None)
     if names is not None:
         return str(names[label])
@@ -161,6 +163,10 @@ _SCORES = {
     "Blocks": "one score for each block of labels",
     "Separable": "one score for each state of each part",
     "Chain": "scores of states and of neighboring pairs, as in a chain",
+    "Segments": "one score for each segment and its type",
+    "DependencyTrees": "one score for each head of each word",
+    "Spans": "one score for each span and its type",
+    "Alignments": "one score for each link and each gap",
     "SetSizes": "scores of labels, by the size of the set",
     "Positions": "one score for each item, discounted by position",
     "PairOrder": "one score for each pair of items",

@@ -84,6 +84,9 @@ class Alignments(Derivations):
     def label_shape(self) -> tuple[int, ...]:
         return (self._size("give the shape of a label"),)
 
+    def sizes_of(self, lengths: IntArray) -> IntArray:
+        return lengths
+
     def labels_of(self, used: Used) -> LabelArray:
         labels = np.full((len(used), *self.label_shape), self.n_targets, dtype=np.int64)
         rows, parts = np.nonzero(used * self.counted)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from consistruct._validation import check_count
-from consistruct.protocols import LabelArray
+from consistruct.protocols import IntArray, LabelArray
 from consistruct.structures._derivation_kernels import Used
 from consistruct.structures._drawings import arc, svg, text
 from consistruct.structures._recursions import Edge
@@ -129,6 +129,9 @@ class DependencyTrees(Derivations):
         """Return (n,) for heads, (n, 2) for heads and types."""
         n = self._size("give the shape of a label")
         return (n,) if self.n_types == 1 else (n, 2)
+
+    def sizes_of(self, lengths: IntArray) -> IntArray:
+        return lengths
 
     def labels_of(self, used: Used) -> LabelArray:
         rows, arcs = np.nonzero(used)

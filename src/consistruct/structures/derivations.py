@@ -253,8 +253,8 @@ class Derivations(Structure):
 
     **May be written**
 
-    * `label_shape`, `labels_of`, `parts_of`: labels in a compact form, instead of a 0 or 1 for
-      every part;
+    * `label_shape`, `labels_of`, `parts_of`, `sizes_of`: labels in a compact form, instead of a 0
+      or 1 for every part;
     * `counted`, `max_errors`: which parts `losses.PartErrors` counts, and the most it counts;
     * fields beyond `n` (decorate with ``@dataclass(frozen=True, eq=False, repr=False)``).
 
@@ -353,6 +353,10 @@ class Derivations(Structure):
         """Return the shape of a label: a 0 or 1 for every part unless written otherwise."""
         return (self.width,)
 
+    def sizes_of(self, lengths: IntArray) -> IntArray:
+        """Return the sizes of packed labels by their lengths, (n,)."""
+        return self._sizes_of_widths(lengths)
+
     def labels_of(self, used: Used) -> LabelArray:
         """Return the labels that use the given parts, (n, width) -> (n, *label_shape)."""
         return used.astype(np.int64)
@@ -418,6 +422,22 @@ class Derivations(Structure):
 
     # --- decode, sum, sample ---
 
+    def _sizes_of_widths(self, widths: IntArray) -> IntArray:
+        """Return the sizes whose members have so many parts, (n,)."""
+        recursion = recursion_of(self.at(None))
+        longest = int(widths.max(initial=0))
+        while not recursion.n_parts or recursion.n_parts[-1] < longest:
+            recursion.grow(2 * len(recursion.n_parts) + 1)
+        # widths grow with the size; of equal ones the first is the smallest size
+        sizes = np.searchsorted(recursion.n_parts, widths)
+        wrong = np.flatnonzero(np.array(recursion.n_parts)[sizes] != widths)
+        if len(wrong):
+            raise ValueError(
+                f"example {wrong[0]} has {widths[wrong[0]]} scores, which no size of "
+                f"{self.at(None)!r} has; give one score for each row of .at(size).parts"
+            )
+        return sizes
+
     def _flat(self, theta: ArrayLike) -> tuple[FloatArray, PartBatch]:
         scores = check_theta(theta, self.width)
         return scores.ravel(), self.batch(np.full(len(scores), self._size("score labels")))
@@ -434,18 +454,7 @@ class Derivations(Structure):
 
     def decode_packed(self, theta: Ragged) -> Ragged:
         """Return the best labels of a packed batch of scores; sizes follow from their lengths."""
-        recursion = recursion_of(self.at(None))
-        # widths grow with the size; a repeated one belongs to sizes without labels of their own
-        longest = int(theta.lengths.max(initial=0))
-        while not recursion.n_parts or recursion.n_parts[-1] < longest:
-            recursion.grow(2 * len(recursion.n_parts) + 1)
-        sizes = np.searchsorted(recursion.n_parts, theta.lengths)
-        wrong = np.flatnonzero(np.array(recursion.n_parts)[sizes] != theta.lengths)
-        if len(wrong):
-            raise ValueError(
-                f"example {wrong[0]} has {theta.lengths[wrong[0]]} scores, which no size of "
-                f"{self.at(None)!r} has; give one score for each row of .at(size).parts"
-            )
+        sizes = self._sizes_of_widths(theta.lengths)
         batch = self.batch(sizes)
         best, used = batch.best(theta.values)
         refuse_all_forbidden(best)

@@ -102,6 +102,9 @@ class Segments(Derivations):
         """Return the segmentations, with or without scores of transitions the same ones."""
         return DerivedLabels(self.own_scores)
 
+    def sizes_of(self, lengths: IntArray) -> IntArray:
+        return lengths
+
     def labels_of(self, used: Used) -> LabelArray:
         labels = np.full((len(used), *self.label_shape), self.n_types, dtype=np.int64)
         rows, parts = np.nonzero(used)

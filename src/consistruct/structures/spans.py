@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from consistruct._validation import check_count
-from consistruct.protocols import LabelArray
+from consistruct.protocols import IntArray, LabelArray
 from consistruct.structures._derivation_kernels import Used
 from consistruct.structures._drawings import line, svg, text
 from consistruct.structures._recursions import Edge
@@ -80,6 +80,9 @@ class Spans(Derivations):
     @property
     def label_shape(self) -> tuple[int, ...]:
         return (max(2 * self._size("give the shape of a label") - 1, 0), 3)
+
+    def sizes_of(self, lengths: IntArray) -> IntArray:
+        return (lengths + 1) // 2
 
     def labels_of(self, used: Used) -> LabelArray:
         # outer before inner, left before right: by start, then by end from the right
