@@ -43,6 +43,8 @@ class SpecBudget:
         Labels of a set measure: one score for each label and set size.
     grades : int
         Relevance grades; gains grow like 2^grade.
+    derived_size : int
+        Words, tokens and types of structures made by a recursion: trees list words cubed edges.
     points : int
         Values of ε in one analysis.
     page_characters, page_integer : int
@@ -58,6 +60,7 @@ class SpecBudget:
     paired_items: int = 512
     set_labels: int = 1000
     grades: int = 100
+    derived_size: int = 120
     points: int = 10_001
     page_characters: int = 200
     page_integer: int = 100_000

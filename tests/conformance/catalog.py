@@ -11,6 +11,8 @@ from consistruct.structures import (
     Chain,
     Classes,
     Dense,
+    DependencyTrees,
+    DerivedLabels,
     Full,
     Graph,
     Matchings,
@@ -43,6 +45,7 @@ LABEL_SETS: tuple[LabelSet, ...] = (
     Subsets(4, (0, 3)),
     Subsets(3, (1, 2, 3)),
     Subsets(5, (3,)),
+    DerivedLabels(DependencyTrees(3)),
     CostVectorSet(1),
     CostVectorSet(3),
 )

@@ -21,6 +21,7 @@ from consistruct.losses import (
     Mixed,
     Ordinal,
     PairwiseDisagreement,
+    PartErrors,
     PartialLabels,
     PrecisionAt,
     Tree,
@@ -29,6 +30,7 @@ from consistruct.losses import (
 )
 from consistruct.losses.base import Loss
 from consistruct.losses.registry import LOSSES
+from consistruct.structures import DependencyTrees, Segments
 from consistruct.testing import check_huge_loss, check_loss
 
 EXAMPLES = [loss for entry in LOSSES.values() for loss in entry.examples]
@@ -39,6 +41,9 @@ MORE: list[Loss] = [
     Hamming(2) + 3 * Hamming(2),
     0.0 * ZeroOne(3),
     CostVectors(3) + CostVectors(3),
+    PartErrors(Segments(3, 2, transitions=True)),
+    PartErrors(DependencyTrees(3, single_root=False)),
+    PartErrors(Segments(6, 1, 2)),
     ZeroOne(3) + CostMatrix([[0, 1, 2], [3, 0, 1], [1, 1, 0]], rows="pred"),
     CostMatrix(np.random.default_rng(0).random((5, 8)), rows="pred"),
     CostMatrix(np.outer(np.arange(6), np.arange(1, 5)), rows="pred"),
@@ -60,7 +65,7 @@ def test_huge_member_runs_or_states_why_not(name):
     huge = LOSSES[name].huge
     if huge is None:
         # listed labels, or decisions that are not counted, may lack a huge member
-        assert LOSSES[name].cls in (CostMatrix, Decision, Tree)
+        assert LOSSES[name].cls in (CostMatrix, Decision, PartErrors, Tree)
         return
     check_huge_loss(huge)
 

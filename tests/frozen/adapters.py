@@ -153,6 +153,7 @@ MEMBERS = {
     "footrule": losses.SpearmanFootrule(3),
     "spearman-rho": losses.SpearmanRho(3),
     "matching": losses.Matching(3),
+    "part-errors": losses.PartErrors(cs.structures.DependencyTrees(3)),
     "partial-labels": losses.PartialLabels(losses.ZeroOne(4), "average"),
     "tree": losses.Tree((-1, 0, 0, 1, 1, 2)),
 }

@@ -290,6 +290,7 @@ LEARNED: dict[str, tuple[str, Callable[[], Any]]] = {
     "footrule": ("orders", lambda: "footrule"),
     "spearman-rho": ("orders", lambda: "spearman_rho"),
     "matching": ("orders", lambda: "matching"),
+    "part-errors": ("heads", lambda: "part-errors:trees:4"),
     "partial-labels": ("candidates", lambda: "partial_labels:infimum:zero_one"),
     "partial-labels, average": ("candidates", lambda: "partial_labels:average:zero_one"),
     "tree": ("grades", lambda: losses.Tree((-1, 0, 0, 1, 1, 2, 2))),

@@ -17,6 +17,7 @@ __all__ = ["LABELS", "TRAIN", "Table", "frame", "jittered", "queries", "sentence
 
 N, TRAIN = 136, 120  # rows in all, and those that are trained on
 LABELS = np.array(["dog", "ant", "cat", "bee"])  # not in alphabetical order
+TREES = np.array([[0, 1, 2, 3], [2, 0, 2, 3], [2, 3, 0, 3], [4, 1, 2, 0]])
 _relative_jitter = [0.0]
 
 
@@ -50,6 +51,7 @@ class Table:
     outcomes: Any  # (n, 4, 4): of each example, what decision c costs if t turns out to be true
     travel: Any  # (n, 7): positive costs of the edges of a grid of 2 × 3 places
     candidates: Any  # sets of one or two LABELS
+    heads: Any  # (n, 4) dependency trees: the head of each word, 0 for the root
 
 
 def table(n: int = N) -> Table:
@@ -75,6 +77,7 @@ def table(n: int = N) -> Table:
         costs=costs - costs.min(axis=1, keepdims=True),
         outcomes=amount[:, None, None] * (1 - np.eye(4)) * [1.0, 2.0, 1.5, 0.5],
         travel=np.exp(0.6 * noisy),
+        heads=TREES[codes],
         candidates=[{LABELS[a], LABELS[b]} for a, b in zip(codes, other, strict=True)],
     )
 

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from consistruct.exceptions import CapabilityError, TooManyLabelsError
-from consistruct.losses import Block, Decision, Hamming, PartialLabels, ZeroOne
+from consistruct.losses import Block, Decision, Hamming, PartErrors, PartialLabels, ZeroOne
 from consistruct.losses.base import Loss
 from consistruct.losses.registry import LOSSES
 from consistruct.surrogates import make_surrogate
@@ -17,8 +17,8 @@ COMBINED = (
     0.5 * Hamming(3) + 0.5 * PartialLabels(Hamming(3), "average").loss,
     2.0 * LOSSES["kendall"].examples[2],
 )
-# decisions are solved on the host, by oracles that know no tensors
-ON_DEVICE = [entry for entry in LOSSES.values() if entry.cls is not Decision]
+# decisions and derivations are solved on the host, by programs that know no tensors
+ON_DEVICE = [entry for entry in LOSSES.values() if entry.cls not in (Decision, PartErrors)]
 LOSSES_TRIED: list[Loss] = [
     *(member for entry in ON_DEVICE for member in entry.examples),
     *COMBINED,

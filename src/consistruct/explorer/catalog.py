@@ -92,6 +92,9 @@ OFFERS: dict[str, Offer] = {
     "footrule": Offer("Spearman's footrule", "footrule:{}", (Field("items", "3"),)),
     "spearman-rho": Offer("Spearman's rho", "spearman-rho:{}", (Field("items", "3"),)),
     "matching": Offer("Matching: wrong partners", "matching:{}", (Field("pairs", "3"),)),
+    "part-errors": Offer(
+        "Parse: words with a wrong head", "part-errors:trees:{}", (Field("words", "3"),)
+    ),
     "partial-labels": Offer(
         "Partial labels: a set of candidates",
         "partial-labels:infimum:zero-one:{}",

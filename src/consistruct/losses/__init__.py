@@ -21,6 +21,7 @@ from consistruct.losses.metrics.constraints import (
 )
 from consistruct.losses.metrics.registry import parse_metric
 from consistruct.losses.ordinal import Ordinal
+from consistruct.losses.part_errors import PartErrors
 from consistruct.losses.partial_labels import PartialLabels
 from consistruct.losses.rankings.average_precision import MeanAveragePrecision
 from consistruct.losses.rankings.gains import NDCG, ExpectedRankUtility, GainLoss, PrecisionAt
@@ -57,6 +58,7 @@ __all__ = [
     "Mixed",
     "Ordinal",
     "PairwiseDisagreement",
+    "PartErrors",
     "PartialLabels",
     "PrecisionAt",
     "PrecisionAtLeast",

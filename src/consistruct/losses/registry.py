@@ -21,6 +21,7 @@ from consistruct.losses.hamming import Hamming
 from consistruct.losses.matrix import CostMatrix
 from consistruct.losses.metrics.registry import METRICS
 from consistruct.losses.ordinal import Ordinal
+from consistruct.losses.part_errors import PartErrors
 from consistruct.losses.partial_labels import PartialLabels
 from consistruct.losses.rankings.average_precision import MeanAveragePrecision
 from consistruct.losses.rankings.gains import NDCG, ExpectedRankUtility, PrecisionAt
@@ -32,7 +33,16 @@ from consistruct.losses.rankings.permutation_distances import (
 )
 from consistruct.losses.spec import check_spec, naming
 from consistruct.losses.tree import Tree
-from consistruct.structures import GridPath, Knapsack, TopK, Tour
+from consistruct.structures import (
+    Alignments,
+    DependencyTrees,
+    GridPath,
+    Knapsack,
+    Segments,
+    Spans,
+    TopK,
+    Tour,
+)
 from consistruct.structures.registry import ORACLES
 
 __all__ = [
@@ -240,6 +250,20 @@ LOSSES: dict[str, LossEntry] = {
     ),
     "matching": LossEntry(
         "matching:5", (Matching(1), Matching(2), Matching(3), Matching(4)), Matching(48)
+    ),
+    "part-errors": LossEntry(
+        "part-errors:trees:12 or part-errors:segments:20x5:8",
+        (
+            PartErrors(DependencyTrees(1)),
+            PartErrors(DependencyTrees(4)),
+            PartErrors(DependencyTrees(2, 2)),
+            PartErrors(Segments(5)),
+            PartErrors(Segments(3, 2, 2)),
+            PartErrors(Spans(4)),
+            PartErrors(Spans(2, 2)),
+            PartErrors(Alignments(2, 2)),
+            PartErrors(Alignments(3, 2)),
+        ),
     ),
     "partial-labels": LossEntry(
         "partial-labels:infimum:zero-one:5 or partial-labels:average:hamming:3",

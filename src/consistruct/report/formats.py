@@ -11,7 +11,9 @@ from collections.abc import Callable, Mapping
 from itertools import groupby
 from typing import Annotated, Any
 
-from consistruct import losses
+import numpy as np
+
+from consistruct import losses, structures
 from consistruct._members import describe_count
 from consistruct._plain_data import Form, finite, form
 from consistruct.charts.plotly_figures import shortened
@@ -63,7 +65,7 @@ def shown_label(labels: Any, label: Any) -> Label:
     (0, 1, 1)
     """
     if isinstance(label, list | tuple):
-        return tuple(int(state) for state in label)
+        return tuple(int(state) for state in np.ravel(label))  # of parses with types, pairs
     names = getattr(labels, "names", None)
     if names is not None:
         return str(names[label])
@@ -170,6 +172,21 @@ def _tree(loss: Any) -> str:
     return f"{kind} with {len(loss.parents)} nodes"
 
 
+# what a wrong part of a structure is, in words
+_PARTS: dict[type, str] = {
+    structures.DependencyTrees: "words with a wrong head",
+    structures.Segments: "wrong segments",
+    structures.Spans: "wrong spans",
+    structures.Alignments: "wrong links",
+}
+
+
+def _part_errors(loss: Any) -> str:
+    what = _PARTS.get(type(loss.structure), "wrong parts")
+    labels = loss.structure.n_labels
+    return what if labels is None else f"{what}, of {describe_count(labels)} labels"
+
+
 def _matching(loss: Any) -> str:
     items = "items" if loss.n is None else f"{describe_count(loss.n)} items"
     return f"share of wrong pairs in a matching of {items}"
@@ -212,6 +229,7 @@ TITLES: dict[type, Callable[[Any], str]] = {
     losses.SpearmanFootrule: _ranking("Spearman's footrule"),
     losses.SpearmanRho: _ranking("Spearman's squared distance"),
     losses.Matching: _matching,
+    losses.PartErrors: _part_errors,
     losses.PartialLabels: lambda loss: (
         f"{loss_title(loss.loss)}; true labels are sets of candidates"
     ),
@@ -226,6 +244,10 @@ _SCORES = {
     "Blocks": "one score for each block of labels",
     "Separable": "one score for each state of each part",
     "Chain": "scores of states and of neighboring pairs, as in a chain",
+    "Segments": "one score for each segment and its type",
+    "DependencyTrees": "one score for each head of each word",
+    "Spans": "one score for each span and its type",
+    "Alignments": "one score for each link and each gap",
     "SetSizes": "scores of labels, by the size of the set",
     "Positions": "one score for each item, discounted by position",
     "PairOrder": "one score for each pair of items",

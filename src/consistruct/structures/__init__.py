@@ -18,6 +18,8 @@ orders         `Positions` on `Permutations`                            NDCG, pr
 pair_orders    `PairOrder`, `PairDiscount` on `Permutations`            Kendall, average precision
 graphs         `Graph` on `Product`: grids, any pairwise model           Hamming, with neighbors
 matchings      `Matchings` on `Permutations`                            matching, footrule
+derivations    `Derivations` on `DerivedLabels`: any recursion          wrong parts
+segments, dependency_trees, spans, alignments: recursions written out   wrong parts
 decisions      `Decisions` on what an `Oracle` finds                    regret of decisions
 paths, trees,  the ready-made oracles
 selections
@@ -34,12 +36,15 @@ Examples
 array([[1, 0, 1]])
 """
 
+from consistruct.structures.alignments import Alignments
 from consistruct.structures.base import FiniteLabels, Structure
 from consistruct.structures.bases import Centered, Orthonormalized
 from consistruct.structures.chains import Chain
 from consistruct.structures.classes import Blocks, Classes, Full
 from consistruct.structures.decisions import Decisions, Oracle
 from consistruct.structures.dense import Dense
+from consistruct.structures.dependency_trees import DependencyTrees
+from consistruct.structures.derivations import Derivations, DerivedLabels
 from consistruct.structures.graphs import Graph, decode_graphs
 from consistruct.structures.matchings import Matchings
 from consistruct.structures.orders import Permutations, Positions
@@ -47,11 +52,14 @@ from consistruct.structures.pair_orders import PairDiscount, PairOrder
 from consistruct.structures.parts import Product, Separable
 from consistruct.structures.paths import GraphPath, GridPath, Path
 from consistruct.structures.ragged import Ragged
+from consistruct.structures.segments import Segments
 from consistruct.structures.selections import Intervals, Knapsack, MixedInteger, TopK
 from consistruct.structures.sets import SetSizes, Subsets
+from consistruct.structures.spans import Spans
 from consistruct.structures.trees import Arborescence, Assignments, SpanningTree, Tour
 
 __all__ = [
+    "Alignments",
     "Arborescence",
     "Assignments",
     "Blocks",
@@ -60,6 +68,9 @@ __all__ = [
     "Classes",
     "Decisions",
     "Dense",
+    "DependencyTrees",
+    "Derivations",
+    "DerivedLabels",
     "FiniteLabels",
     "Full",
     "Graph",
@@ -78,9 +89,11 @@ __all__ = [
     "Positions",
     "Product",
     "Ragged",
+    "Segments",
     "Separable",
     "SetSizes",
     "SpanningTree",
+    "Spans",
     "Structure",
     "Subsets",
     "TopK",

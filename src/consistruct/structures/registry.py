@@ -11,19 +11,23 @@ from dataclasses import dataclass
 from consistruct._budgets import SPECS
 from consistruct.exceptions import LossSpecError
 from consistruct.protocols import TaskLoss
+from consistruct.structures.alignments import Alignments
 from consistruct.structures.base import Structure
 from consistruct.structures.chains import Chain
 from consistruct.structures.classes import Blocks, Classes, Full
 from consistruct.structures.decisions import Decisions, Oracle
 from consistruct.structures.dense import Dense
+from consistruct.structures.dependency_trees import DependencyTrees
 from consistruct.structures.graphs import Graph
 from consistruct.structures.matchings import Matchings
 from consistruct.structures.orders import Positions
 from consistruct.structures.pair_orders import PairDiscount, PairOrder
 from consistruct.structures.parts import Product, Separable
 from consistruct.structures.paths import GraphPath, GridPath, Path
+from consistruct.structures.segments import Segments
 from consistruct.structures.selections import Intervals, Knapsack, MixedInteger, TopK
 from consistruct.structures.sets import SetSizes
+from consistruct.structures.spans import Spans
 from consistruct.structures.trees import Arborescence, Assignments, SpanningTree, Tour
 
 __all__ = ["ORACLES", "STRUCTURES", "StructureEntry", "parse_scores"]
@@ -130,6 +134,31 @@ STRUCTURES: dict[str, StructureEntry] = {
         ),
         (SetSizes(250, 2.0, sizes=(1, 4)),),
     ),
+    "segments": StructureEntry(
+        Segments,
+        (
+            Segments(1),
+            Segments(5),
+            Segments(4, 2, max_length=2),
+            Segments(3, 2, transitions=True),
+            Segments(1, 3, transitions=True),
+            Segments(4, 1, max_length=1),  # one label
+        ),
+    ),
+    "trees": StructureEntry(
+        DependencyTrees,
+        (
+            DependencyTrees(1),
+            DependencyTrees(4),
+            DependencyTrees(3, 2),
+            DependencyTrees(3, single_root=False),
+            DependencyTrees(2, 2, single_root=False),
+        ),
+    ),
+    "spans": StructureEntry(Spans, (Spans(1), Spans(1, 3), Spans(5), Spans(3, 2))),
+    "alignments": StructureEntry(
+        Alignments, (Alignments(1, 1), Alignments(1, 3), Alignments(3, 2), Alignments(2, 3))
+    ),
     "decisions": StructureEntry(Decisions, ()),
 }
 
@@ -152,7 +181,8 @@ ORACLES: dict[str, type[Oracle]] = {
 }
 
 KNOWN = (
-    "own, full, blocks:3,5,2 or blocks:4x25, separable, chain, graph:4x5, sortable, matrix:FILE.csv"
+    "own, full, blocks:3,5,2 or blocks:4x25, separable, chain, graph:4x5, sortable, "
+    "matrix:FILE.csv, segments:20x5:8, trees:12, spans:20x5, alignments:12x10"
 )
 
 
