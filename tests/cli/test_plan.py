@@ -126,3 +126,26 @@ def test_metrics_have_a_forecast_and_no_worst_case(plan):
     assert "macro-f1 expected" in text
     assert "macro-f1 = 0.999" in text
     assert "none: a metric that is not an average over examples has none" in text
+
+
+def test_the_pilot_is_read_by_the_options_of_fit(plan, tmp_path):
+    """Messages named --drop-missing-target, --missing and others, which `plan` did not have."""
+    lines = [
+        f"{1 + i % 8},{i % 7:03d}\t0{1 + i % 9}/0{1 + i % 5}/2023\t"
+        f"{'unknown' if i % 6 == 0 else i}\t{'NA' if i == 3 else 'ab'[i % 7 > 3]}"
+        for i in range(120)
+    ]
+    (tmp_path / "p.tsv").write_text("\n".join(["price\tday\tcount\ty", *lines]))
+    data = ("p.tsv", "--loss", "zero-one", "--target", "y", *RIDGE)
+    code, _, error = plan(*data)
+    assert code == 2
+    assert "line 5" in error
+    assert "--drop-missing-target" in error
+    notation = ("--missing", "unknown", "--decimal", ",", "--date-format", "%d/%m/%Y")
+    code, out, error = plan(*data, "--drop-missing-target", *notation, "--json")
+    assert code == 0, error
+    assert json.loads(out)["n"] == 119
+    (tmp_path / "w.conll").write_text("a X\nb Y\n\na X\n\n")
+    code, _, error = plan("w.conll", "--loss", "hamming", "--decimal", ",")
+    assert code == 2
+    assert "--decimal does not apply to a column file" in error

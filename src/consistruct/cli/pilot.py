@@ -33,18 +33,15 @@ def read_pilot(
     loss: str,
     rows: str | None,
     target: list[str] | None,
-    groups: str | None,
-    ignore: list[str] | None,
-    columns: list[str] | None,
     template: Path | None,
-    part: str | None,
     format: str | None,  # noqa: A002
     learner: str,
     settings: list[str] | None,
     seed: int,
     jobs: int | None,
+    **table: Any,
 ) -> Pilot:
-    """Read as `fit` reads, and choose as `fit` chooses."""
+    """Read as `fit` reads, a table with the options `table`, and choose as `fit` chooses."""
     from consistruct.cli import sequences
     from consistruct.learning import StructuredPredictor
 
@@ -55,20 +52,16 @@ def read_pilot(
     if sequences.is_column_file(data, format):
         if loss != "hamming":
             raise ValueError(f"for sequences of tags use --loss hamming, got {loss!r}")
+        unused = [name for name, given in table.items() if given]
+        if unused:
+            option = unused[0].replace("_", "-")
+            raise ValueError(f"--{option} does not apply to a column file; leave it out")
         chain = choose_model("chain" if learner == "auto" else learner, settings, None, None)
         X, y = sequences.read_columns(data, template, target)
         return Pilot(StructuredPredictor("hamming", chain, random_state=seed), X, y, None)
     if template is not None:
         raise ValueError("--template applies only to column files (.conll, or --format conll)")
-    examples = read_table(
-        data,
-        format=format,
-        target=target,
-        groups=groups,
-        ignore=ignore,
-        part=part,
-        columns=columns,
-    )
+    examples = read_table(data, format=format, target=target, **table)
     estimator = estimator_for(
         examples,
         loss=loss,
