@@ -10,7 +10,7 @@ from consistruct import StructuredPredictor, TaskLossClassifier
 from consistruct.cli import app
 from consistruct.exceptions import DataFileError
 from consistruct.learning import read_data
-from consistruct.models import Probabilities, Ridge
+from consistruct.models import Items, Probabilities, Ridge
 
 GAPS = ["NA", "nan", "NaN", "", "None", "n/a", "?", "<NA>", "#N/A"]
 
@@ -205,3 +205,27 @@ def test_tags_of_tables_refuse_missing_true_labels(gap):
     if gap != "NA":  # a tag may be called so
         with pytest.raises(ValueError, match=r"a tag is .*, which is missing"):
             StructuredPredictor("hamming").fit(words, y)
+
+
+@pytest.mark.parametrize(
+    ("groups", "message"),
+    [
+        (["a", "a", None, "b"], "got None for item 2"),
+        (pd.Series([1, 1, None, 2], dtype="Int64"), "groups is missing in 1 row"),
+        (np.array(["2026-01-01", "NaT", "2026-01-02", "2026-01-02"], "M8[D]"), "for item 1"),
+        ([1, 1, "b", "b"], "groups must be of one type"),
+    ],
+    ids=["None", "NA", "NaT", "mixed"],
+)
+def test_items_without_a_query_get_one_line(groups, message):
+    if isinstance(groups, list):
+        groups = np.array(groups, dtype=object)
+    with pytest.raises(ValueError, match=message):
+        StructuredPredictor("ndcg").fit(np.eye(4), [0, 1, 1, 0], groups=groups)
+
+
+def test_a_query_may_be_called_na():
+    groups = np.array(["NA", "NA", "b", "b"], dtype=object)
+    model = StructuredPredictor("ndcg", Items("ridge"))
+    model.fit(np.eye(4), [0, 1, 1, 0], groups=groups)
+    assert model.predict(np.eye(4), groups=groups).shape == (4,)
