@@ -20,7 +20,7 @@ from consistruct.metrics import (
     savings,
     task_loss,
 )
-from consistruct.models import Probabilities, Ridge
+from consistruct.models import Items, Probabilities, Ridge
 
 GAPS = ["NA", "nan", "NaN", "", "None", "n/a", "?", "<NA>", "#N/A"]
 
@@ -302,3 +302,27 @@ def test_true_labels_beside_costs_of_each_example_may_be_a_list():
     np.testing.assert_array_equal(model.task_losses(X, y, costs=costs), wanted)
     with pytest.raises(ValueError, match=r"y is missing in 1 row \(counted from 0: 3\)"):
         model.score(X, [*y[:3], None, *y[4:]], costs=costs)
+
+
+@pytest.mark.parametrize(
+    ("groups", "message"),
+    [
+        (["a", "a", None, "b"], "got None for item 2"),
+        (pd.Series([1, 1, None, 2], dtype="Int64"), "groups is missing in 1 row"),
+        (np.array(["2026-01-01", "NaT", "2026-01-02", "2026-01-02"], "M8[D]"), "for item 1"),
+        ([1, 1, "b", "b"], "groups must be of one type"),
+    ],
+    ids=["None", "NA", "NaT", "mixed"],
+)
+def test_items_without_a_query_get_one_line(groups, message):
+    if isinstance(groups, list):
+        groups = np.array(groups, dtype=object)
+    with pytest.raises(ValueError, match=message):
+        StructuredPredictor("ndcg").fit(np.eye(4), [0, 1, 1, 0], groups=groups)
+
+
+def test_a_query_may_be_called_na():
+    groups = np.array(["NA", "NA", "b", "b"], dtype=object)
+    model = StructuredPredictor("ndcg", Items("ridge"))
+    model.fit(np.eye(4), [0, 1, 1, 0], groups=groups)
+    assert model.predict(np.eye(4), groups=groups).shape == (4,)

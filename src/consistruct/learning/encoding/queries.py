@@ -17,6 +17,7 @@ from consistruct._frames import as_array, is_frame
 from consistruct._validation import is_sparse
 from consistruct.learning.encoding.frames import is_table
 from consistruct.learning.encoding.labels import written_as
+from consistruct.learning.encoding.missing import is_missing_label
 from consistruct.losses import parse_loss
 from consistruct.losses.base import Loss, Sizes
 from consistruct.losses.rankings.orders import RelevanceLoss
@@ -222,10 +223,22 @@ def _grouped(groups: Any, n_items: int) -> tuple[IntArray, IntArray]:
             f"groups must contain the query of each of the {n_items} items, or the sizes of the "
             f"queries, which add up to {n_items}; got shape {groups.shape}{total}"
         )
-    if groups.dtype.kind == "f" and np.isnan(groups).any():
-        item = int(np.argmax(np.isnan(groups)))
-        raise ValueError(f"groups must name the query of each item, got NaN for item {item}")
-    _, first, inverse = np.unique(groups, return_index=True, return_inverse=True)
+    if groups.dtype == object:  # a query may be called NA, so words are names here
+        named = [isinstance(query, str) or not is_missing_label(query) for query in groups]
+        gone = ~np.array(named, dtype=bool)
+    else:
+        gone = groups != groups  # NaN and NaT
+    if gone.any():
+        item = int(np.argmax(gone))
+        shown = "NaN" if groups.dtype.kind == "f" else groups[item]
+        raise ValueError(f"groups must name the query of each item, got {shown} for item {item}")
+    try:
+        _, first, inverse = np.unique(groups, return_index=True, return_inverse=True)
+    except TypeError:
+        raise ValueError(
+            "groups must be of one type, such as numbers or strings, so that queries can be "
+            "compared; convert them with astype(str)"
+        ) from None
     order = np.argsort(first)  # queries in order of their first item
     number = np.empty_like(order)
     number[order] = np.arange(len(order))
