@@ -240,7 +240,11 @@ def _shares(weights: Any, rows: list[Any]) -> list[FloatArray]:
 def _read_names(
     loss: Loss, draws: list[NDArray[Any]]
 ) -> tuple[list[NDArray[Any]], ClassLabels | None]:
-    """Return draws that are names of classes as codes, and the names; integers are codes."""
+    """Return draws that are names of classes as codes, and the names; integers are codes.
+
+    A loss without names is given them only if all its mistakes cost the same: then their order
+    does not matter.
+    """
     drawn = np.concatenate([row.ravel() for row in draws])
     if drawn.dtype.kind not in "OUS" or _is_family(loss) or loss.true_labels.shape != ():
         return draws, None
@@ -322,7 +326,12 @@ def _joined(parts: Any, back: IntArray, family: bool) -> Any:
 def _decode(
     loss: Loss, draws: list[NDArray[Any]], shares: list[FloatArray]
 ) -> tuple[Any, FloatArray, Any, Any]:
-    """Return labels, expected losses, runners-up and theirs, None above 4,096 labels."""
+    """Decode the mean targets of a chunk of examples, argmin_c ⟨embed(c), Σ_j w_ij target(s_ij)⟩.
+
+    Returns labels, their expected losses, the best other labels and theirs. The last two are None
+    where there is one label or more than 4,096, which are not listed. Expected losses come from
+    the direct formula, so that they do not share an error with the decoder.
+    """
     values, weights = np.concatenate(draws), np.concatenate(shares)
     counts = [len(row) for row in draws]
     starts = np.concatenate([[0], np.cumsum(counts)])
@@ -350,7 +359,10 @@ def _decode(
 def _among_candidates(
     loss: Loss, draws: list[NDArray[Any]], shares: list[FloatArray], candidates: list[Any]
 ) -> Decisions:
-    """Return the best of the given labels of each example, by the direct formula."""
+    """Return the best of the given labels of each example, by the direct formula.
+
+    Nothing is saved by targets here: a list of candidates and draws is small, and shorter to check.
+    """
     family = _is_family(loss)
     labels, expected, seconds = [], [], []
     for i, (row, share, offered) in enumerate(zip(draws, shares, candidates, strict=True)):
@@ -375,7 +387,10 @@ def _among_candidates(
 
 @dataclass(frozen=True, eq=False)
 class _Pairs:
-    """Hold the distinct candidates and samples of one example, and call the metric on pairs."""
+    """Hold the distinct candidates and samples of one example, and call the metric on pairs.
+
+    The share of equal draws is summed. A draw of weight 0 is no sample, but may be a candidate.
+    """
 
     metric: Callable[[Any, Any], Any]
     example: int
@@ -423,7 +438,10 @@ class _Pairs:
 
 
 def _key(value: Any) -> Any:
-    """Return what equal labels share: lists and arrays by their content, other objects by `==`."""
+    """Return what equal labels share: lists and arrays by their content, other objects by `==`.
+
+    Types count, so that 1 and True stay apart; what cannot be hashed is equal to itself alone.
+    """
     if isinstance(value, np.ndarray):
         value = value.tolist()
     if isinstance(value, list | tuple):
@@ -490,7 +508,18 @@ class _Search:
         return _Choice(pairs, best, risks, risks - risks[best], np.full(k, m), True)
 
     def _eliminate(self, pairs: _Pairs, budget: int) -> _Choice:
-        """Look at samples one by one; drop candidates by evidence, later the worse halves."""
+        """Look at samples one by one; drop candidates by evidence, later the worse halves.
+
+        For each survivor c and the leader b, x_t = L(c, s_t) − L(b, s_t) is in [−B, B] and, if c
+        were best, has mean at most m_t = Σ_past w (L(b, s) − L(c, s)) / left. Then
+
+            E_t(c) = mean over bets λ of Π_t (1 + λ (x_t − m_t) / (B + m_t)),  0 < λ < 1
+
+        is a supermartingale: c is out when it reaches 1 / (1 − confidence). B + m_t ≤ 0 means that
+        no values of the other samples can bring c back. Only the best candidate must be protected,
+        so there is no union bound over candidates, and betting against the leader alone costs
+        nothing either, because who leads is known before each draw.
+        """
         k, m = len(pairs.candidates), len(pairs.samples)
         # sorting exponential clocks draws by share without replacement (Efraimidis, Spirakis 2006)
         order = np.argsort(self.rng.standard_exponential(m) / pairs.shares)
