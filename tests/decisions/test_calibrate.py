@@ -1,6 +1,7 @@
 """Recalibration before deciding: what is chosen, what it gains, what it states."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.special import softmax
 
@@ -63,6 +64,28 @@ def test_labels_of_sets_are_pooled():
     assert "temperature (power 0.3" in found.notes[0]
     expected = np.minimum(p[:300], 1 - p[:300]).mean()
     assert found.expected_loss.mean() == pytest.approx(expected, rel=0.1)
+
+
+def test_one_against_the_rest_is_brought_to_sums_of_one():
+    p_val, y_val, _ = distorted(1500, 1.0, 6)
+    scale = np.random.default_rng(7).uniform(0.4, 1.0, (1500, 1))
+    found = cs.decide(COSTS, p_val[:200] * scale[:200], calibrate=(p_val * scale, y_val))
+    expected = (p_val[:200] @ COSTS.M.T).min(axis=1)
+    assert "no change" in found.notes[0]
+    np.testing.assert_allclose(found.expected_loss, expected, rtol=1e-9)
+
+
+def test_columns_of_validation_rows_are_found_by_name():
+    rng = np.random.default_rng(8)
+    p = rng.random((600, 2)) * [1.0, 0.3]
+    y = pd.DataFrame((rng.random(p.shape) < p).astype(int), columns=["sea", "sun"])
+    q = pd.DataFrame(1.0 / (1.0 + ((1.0 - p) / p) ** 3), columns=["sea", "sun"])
+    found = cs.decide(Hamming(2), q, calibrate=(q, y))
+    turned = cs.decide(Hamming(2), q, calibrate=(q[["sun", "sea"]], y[["sun", "sea"]]))
+    np.testing.assert_array_equal(found.labels, turned.labels)
+    np.testing.assert_array_equal(found.expected_loss, turned.expected_loss)
+    with pytest.raises(ValueError, match="columns sea, sun"):
+        cs.decide(Hamming(2), q, calibrate=(q.rename(columns={"sea": "lake"}), y))
 
 
 @pytest.mark.parametrize(

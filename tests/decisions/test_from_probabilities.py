@@ -193,6 +193,17 @@ def test_token_marginals_as_enumerated():
         np.testing.assert_array_equal(packed.labels[place], found.labels[place])
 
 
+def test_states_have_names():
+    found = cs.decide(Hamming(None, 2), [[[0.9, 0.1], [0.2, 0.8]]], classes=["O", "NAME"])
+    assert found.labels[0].tolist() == ["O", "NAME"]
+    assert found.runner_up[0].tolist() == ["O", "O"]  # 0.6 more, and 0.8 for the first token
+    assert found.to_frame().label.tolist() == [("O", "NAME")]
+    flags = cs.decide(Hamming(2), [[0.9, 0.1]], classes=["no", "yes"])
+    assert flags.labels.tolist() == [["yes", "no"]]
+    with pytest.raises(ValueError, match="states of its parts"):
+        cs.decide(NDCG(2), [[0.1, 0.2]], classes=["a", "b"])
+
+
 def test_predicted_costs():
     costs = np.random.default_rng(6).random((30, 4))
     found = cs.decide(CostVectors(4), pd.DataFrame(costs, columns=["a", "b", "c", "d"]))

@@ -9,6 +9,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from consistruct.decisions import DecideBy
 from consistruct.losses import CostMatrix, Hamming
@@ -18,6 +19,11 @@ Y = np.array(["setosa", "versicolor", "virginica"])[CODES]
 COSTS = CostMatrix(
     [[0, 9, 9], [1, 0, 5], [1, 1, 0]], *[("virginica", "setosa", "versicolor")] * 2, rows="pred"
 )
+
+
+@parametrize_with_checks([DecideBy(LogisticRegression())])
+def test_conventions_of_scikit_learn(estimator, check):
+    check(estimator)
 
 
 def test_pipelines_searches_and_scores():

@@ -8,11 +8,13 @@ What is given decides how the expected target is computed; what follows is the s
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from consistruct.decisions.classes import ClassLabels
+from consistruct._frames import as_array, labels_in_order
+from consistruct.decisions.classes import ClassLabels, listed
 from consistruct.decisions.limits import limited, read_limits
 from consistruct.decisions.reading import (
     Given,
@@ -65,7 +67,7 @@ def decide_from_probabilities(
     try:
         shape = task.true_labels.shape
     except FamilyError:
-        return _from_families(task, given.values, calibrate)
+        return _named_states(_from_families(task, given.values, calibrate), classes, task)
     if costs is not None and not task.is_zero_one:
         raise ValueError(f"costs= replace the loss, but loss is {task!r}; pass 'zero-one'")
     of_rows = task.takes_cost_vectors or shape == () or task.solver is not None
@@ -79,7 +81,25 @@ def decide_from_probabilities(
         return _from_costs(task, given, limits)
     if shape == ():
         return _from_classes(task, given, costs, rows, calibrate, limits)
-    return _from_parts(task, given, calibrate)
+    return _named_states(_from_parts(task, given, calibrate), classes, task)
+
+
+def _named_states(found: Decisions, classes: Any, loss: Loss) -> Decisions:
+    """Return labels of parts in the names of their states, where `classes` are given."""
+    if classes is None:
+        return found
+    names, states = np.asarray(as_array(classes, "classes")), getattr(loss, "n_states", 2)
+    if loss.labels_as not in ("parts", "sets") or len(names) != states:
+        raise ValueError(
+            f"classes= of {loss!r} must be what the states of its parts are called, got "
+            f"{listed(names)}; omit it"
+        )
+
+    def named(labels: Any) -> Any:
+        return [names[label] for label in labels] if isinstance(labels, list) else names[labels]
+
+    second = None if found.runner_up is None else named(found.runner_up)
+    return replace(found, labels=named(found.labels), runner_up=second)
 
 
 # --- classes and costs: every prediction is listed ------------------------------------------------
@@ -239,7 +259,9 @@ def _from_parts(loss: Loss, given: Given, calibrate: tuple[Any, Any] | None) -> 
     marginals = _marginals(values, states, loss)
     if calibrate is not None:
         p_val, y_val = calibrate
-        read = read_given(p_val, what="p_val").values
+        # label by label: another order of the columns would correct one label by another
+        read = read_given(labels_in_order(p_val, given.names, "p_val"), what="p_val").values
+        y_val = as_array(labels_in_order(y_val, given.names, "y_val"), "y_val")
         validation = _marginals(stacked(read) if isinstance(read, list) else read, states, loss)
         codes = loss.true_labels.check(y_val, "y_val")
         marginals, note = calibrated(marginals, validation, codes)

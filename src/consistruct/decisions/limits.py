@@ -6,10 +6,11 @@ minimize Σ_i E_i(a_i)  subject to  |{i : a_i = c}| ≤ m_c
 from __future__ import annotations
 
 from collections.abc import Mapping
+from heapq import heappop, heappush
+from itertools import permutations
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from consistruct.decisions.classes import listed
 from consistruct.protocols import FloatArray, IntArray
@@ -71,14 +72,11 @@ def limited(losses: FloatArray, codes: IntArray, most: IntArray) -> IntArray:
     n, k = losses.shape
     if (np.bincount(codes, minlength=k) <= most).all():
         return codes
-    capped = np.flatnonzero(most < n)
-    free = np.flatnonzero(most >= n)
-    if len(free) == 0:
-        return _transported(losses, most, np.arange(k), np.full(n, np.inf), codes)
+    capped, free = np.flatnonzero(most < n), np.flatnonzero(most >= n)
+    if len(capped) > 1:
+        return _transported(losses, codes, most)
     best = free[losses[:, free].argmin(axis=1)]
     least = losses[np.arange(n), best]
-    if len(capped) > 1:
-        return _transported(losses, most, capped, least, best)
     # One limit: rows take the capped prediction in the order of what it saves them. Any other
     # choice of as many rows saves less, which is all there is to prove.
     saved = least - losses[:, capped[0]]
@@ -88,37 +86,50 @@ def limited(losses: FloatArray, codes: IntArray, most: IntArray) -> IntArray:
     return found
 
 
-def _transported(
-    losses: FloatArray, most: IntArray, capped: IntArray, least: FloatArray, best: IntArray
-) -> IntArray:
-    """Return the cheapest transport of rows to predictions, by the simplex method.
+def _transported(losses: FloatArray, codes: IntArray, most: IntArray) -> IntArray:
+    """Return the cheapest decisions within several limits, by successive shortest paths.
 
-    x_ic says whether row i takes the capped prediction c: Σ_c x_ic ≤ 1 (= 1 where no prediction is
-    free) and Σ_i x_ic ≤ m_c. The constraints are those of a bipartite graph, hence totally
-    unimodular: every vertex is integral, and the simplex method ends in one.
+    The decisions without limits are a cheapest flow with too much in some predictions. One row too
+    many leaves along a shortest path of moves: from a to b at min_{i decided a} E_i(b) − E_i(a),
+    from b to c at the same for its rows, up to a prediction with room. The flow stays a cheapest
+    one for its counts (Ahuja, Magnanti and Orlin, 1993, ch. 9), so the end is exact. Paths visit
+    predictions and not rows: for 100,000 rows and four limits this takes a second, where the linear
+    programme (HiGHS) had not ended after two minutes.
     """
-    from scipy.optimize import linprog  # a second to import, for several limits only
+    k, codes = losses.shape[1], codes.copy()
+    counts = np.bincount(codes, minlength=k)
+    # paths that are shorter by rounding only would go round in circles
+    slack = 1e-12 * float(np.abs(losses).max(initial=0.0))
+    moves: dict[tuple[int, int], list[tuple[float, int]]] = {}
+    for a, b in permutations(range(k), 2):
+        rows = np.flatnonzero(codes == a)
+        cost = losses[rows, b] - losses[rows, a]
+        order = np.argsort(cost, kind="stable")  # a sorted list is a heap
+        moves[a, b] = list(zip(cost[order].tolist(), rows[order].tolist(), strict=True))
 
-    n, forced = len(losses), np.isinf(least[0])
-    gain = losses[:, capped] if forced else losses[:, capped] - least[:, None]
-    rows, columns = np.nonzero(np.ones_like(gain) if forced else gain < 0.0)
-    each, ones = np.arange(len(rows)), np.ones(len(rows))
-    of_rows = sp.csr_array((ones, (rows, each)), shape=(n, len(rows)))
-    of_caps = sp.csr_array((ones, (columns, each)), shape=(len(capped), len(rows)))
-    caps = most[capped].astype(np.float64)
-    both: Any = sp.vstack([of_rows, of_caps])
-    equal: Any = of_rows if forced else None
-    solved: Any = linprog(
-        gain[rows, columns],
-        A_ub=both,
-        b_ub=np.append(np.ones(n), caps),
-        A_eq=equal,
-        b_eq=np.ones(n) if forced else None,
-        method="highs-ds",
-    )
-    if solved.status != 0 or np.abs(solved.x - np.rint(solved.x)).max(initial=0.0) > 1e-6:
-        raise RuntimeError(f"HiGHS did not find a vertex: {solved.message}")
-    taken = np.rint(solved.x) > 0
-    found = best.copy()
-    found[rows[taken]] = capped[columns[taken]]
-    return found
+    def cost_of(pair: tuple[int, int]) -> float:
+        heap = moves[pair]
+        while heap and codes[heap[0][1]] != pair[0]:  # a row that has left since
+            heappop(heap)
+        return heap[0][0] if heap else np.inf
+
+    while (counts > most).any():
+        distance = [0.0 if over else np.inf for over in counts > most]
+        before = [-1] * k
+        costs = {pair: cost_of(pair) for pair in moves}
+        for _ in range(k - 1):  # Bellman and Ford: moves may save something on the way
+            for (a, b), cost in costs.items():
+                if distance[a] + cost < distance[b] - slack:
+                    distance[b], before[b] = distance[a] + cost, a
+        b = min(np.flatnonzero(counts < most).tolist(), key=distance.__getitem__)
+        counts[b] += 1
+        while before[b] >= 0:
+            a = before[b]
+            row = heappop(moves[a, b])[1]
+            codes[row] = b
+            for c in range(k):
+                if c != b:
+                    heappush(moves[b, c], (float(losses[row, c] - losses[row, b]), row))
+            b = a
+        counts[b] -= 1
+    return codes

@@ -218,7 +218,11 @@ def calibrated(p: FloatArray, validation: FloatArray, codes: IntArray) -> tuple[
     compared = ", ".join(f"{rows[name].mean():.4g} with {name}" for name in ways)
     power = f" (power {found.power:.3g})" if isinstance(found, Temperature) else ""
     note = f"probabilities: {best}{power}; log loss of {len(codes)} validation rows: {compared}"
-    corrected = found.for_decisions(p.reshape(-1, s))
+    rows_of_p = p.reshape(-1, s)
+    if best == "no change":  # one class against the rest: compared as shares of their sum
+        sums = rows_of_p.sum(axis=1, keepdims=True)
+        rows_of_p = np.where(np.abs(sums - 1.0) > LEAST_KEPT, rows_of_p / sums, rows_of_p)
+    corrected = found.for_decisions(rows_of_p)
     return corrected.reshape(p.shape), note
 
 

@@ -6,6 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -68,6 +69,11 @@ class DecideBy(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: ign
         self.loss = loss
         self.rows = rows
         self.limits = limits
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags = get_tags(self.estimator).input_tags  # X is handed over as it is
+        return tags
 
     def fit(self, X: Any, y: Any, **fit_params: Any) -> Self:
         """Fit the classifier; `fit_params` are its own, such as sample_weight.
