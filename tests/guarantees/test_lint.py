@@ -226,6 +226,29 @@ def test_advantage_against_a_program_of_its_own(seed):
         assert float(stated.high) == pytest.approx(found.fun, abs=1e-9)
 
 
+@pytest.mark.parametrize("unit", [1e-100, 1e-9, 1e12, 1e100])
+def test_the_unit_of_costs_does_not_matter(unit):
+    rows = np.array([[0, 1, 1], [1, 0, 1], [1, 1, 0], [0.7, 0.7, 0.7], [0.5, 0.5, 1]])
+    names = ("a", "b", "c"), ("a", "b", "c", "mean", "between")
+    once, scaled = (
+        cs.lint(cs.losses.CostMatrix(L, names[1], names[0], rows="pred"))
+        for L in (rows, rows * unit)
+    )
+    assert set(once.kinds) - {"surrogates"} == set(scaled.kinds) - {"surrogates"}
+    margin = once["never-optimal"].numbers["margins"]["mean"]
+    assert scaled["never-optimal"].numbers["margins"]["mean"] == pytest.approx(margin * unit)
+    assert scaled["regions"].numbers["shares"] == pytest.approx(once["regions"].numbers["shares"])
+    L = matrix("kdd-99")
+    for case in (argmax_worst_case, rounding_worst_case):
+        worst = case(L * unit, np.arange(5))
+        assert float(worst.excess) == pytest.approx(unit * float(case(L, np.arange(5)).excess))
+    for name, label in itertools.product(("kdd-99", "random-6"), range(5)):
+        L = matrix(name)
+        worst, plain = (threshold_worst_case(M, np.arange(5), label) for M in (L * unit, L))
+        assert worst.threshold == plain.threshold
+        assert float(worst.excess) == pytest.approx(unit * float(plain.excess))
+
+
 def test_class_weights_are_right_exactly_where_mistakes_cost_the_same_in_each_column():
     L = np.array([[0, 3, 1.0], [2, 0, 1], [2, 3, 0]])
     weights = matched_weights(L, np.arange(3))

@@ -40,6 +40,7 @@ __all__ = [
 ]
 
 NEAR = 1e-9  # of the largest cost: vertices this close to the best one are compared exactly
+ROUNDING = 1e-12  # of the largest cost: values this close to each other are equal
 ZERO = 1e-9  # probabilities and multipliers of HiGHS below this are zero in an exact solution
 EXACT_SUPPORT = 40  # unknowns of an exact system: beyond it integers of thousands of digits arise
 # of the best threshold: a number that can be read and typed; the excess stated is that of this one
@@ -196,6 +197,7 @@ def threshold_worst_case(costs: FloatArray, right: IntArray, label: int) -> Wors
 def _lowest_crossing(start: FloatArray, end: FloatArray, floor: float) -> float:
     """t in [0, 1] of the least max(floor, lines at t), by cutting planes, which end exactly."""
     slope = end - start
+    rounding = ROUNDING * float(np.abs([start, end]).max())
 
     def active(t: float) -> int:
         return int((start + t * slope).argmax())
@@ -209,7 +211,8 @@ def _lowest_crossing(start: FloatArray, end: FloatArray, floor: float) -> float:
         t = float((start[high] - start[low]) / (slope[low] - slope[high]))
         line = active(t)
         value = start[line] + t * slope[line]
-        if value <= max(floor, start[low] + t * slope[low]) + NEAR * max(1.0, abs(value)) * 1e-3:
+        # in exact numbers the same line would come up again; ROUNDING is relative to the costs
+        if value <= max(floor, start[low] + t * slope[low]) + rounding:
             return t
         low, high = (line, high) if slope[line] < 0 else (low, line)
 
@@ -340,7 +343,7 @@ def region(costs: FloatArray, prediction: int) -> FloatArray:
             corners, np.roll(corners, -1, 0), values, np.roll(values, -1), strict=True
         ):
             cut += [p] if u <= 0 else []
-            cut += [p + (q - p) * u / (u - v)] if u * v < 0 else []
+            cut += [p + (q - p) * u / (u - v)] if min(u, v) < 0 < max(u, v) else []
         corners = np.array(cut).reshape(-1, 3)
     return corners
 
@@ -394,6 +397,7 @@ def advantage(costs: FloatArray, prediction: int) -> Advantage:
     rivals = np.unique(costs[(costs != costs[prediction]).any(axis=1)], axis=0)
     m = costs.shape[1]
     D = rivals - costs[prediction]
+    D = D / np.abs(D).max()  # HiGHS drops what is below 1e-9, and takes 1e20 for infinity
     A_eq, b_eq = simplex_row(m)
     solved = minimize(
         np.append(np.zeros(m), -1.0),
@@ -409,8 +413,7 @@ def advantage(costs: FloatArray, prediction: int) -> Advantage:
     ]
     columns = [list(column) for column in zip(*payoff, strict=True)]
     p, w, value = solved.x[:m], -solved.marginals, float(solved.x[m])
-    near = ZERO * max(1.0, float(np.abs(D).max()))
-    binding = np.abs(D @ p - value) <= near, np.abs(w @ D - value) <= near
+    binding = np.abs(D @ p - value) <= ZERO, np.abs(w @ D - value) <= ZERO
     low = max(min(_mean(row, q) for row in payoff) for q in _exact(payoff, p, binding[0]))
     high = min(max(_mean(row, q) for row in columns) for q in _exact(columns, w, binding[1]))
     return Advantage(low, high, p)
