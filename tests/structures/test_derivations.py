@@ -209,6 +209,20 @@ def test_packed_scores_decode_like_each_member():
             DependencyTrees(None).decode_packed(Ragged.pack([np.zeros(4), np.zeros(7)]))
 
 
+class OnePart(Derivations):
+    """A part at the first size, and no more later."""
+
+    columns = ("start",)
+
+    def nodes(self, end):
+        yield end, [(((end - 1,), (0,)) if end == 1 else ((end - 1,), None))] if end else self.AXIOM
+
+
+def test_widths_that_no_size_has_end_the_search():
+    with pytest.raises(ValueError, match="example 0 has 3 scores, which no size of"):
+        OnePart(None).decode_packed(Ragged.pack([np.zeros(3)]))
+
+
 def test_an_empty_batch_is_a_batch():
     trees = DependencyTrees(3)
     assert trees.decode(np.zeros((0, 9))).shape == (0, 3)
@@ -391,7 +405,7 @@ def test_the_gram_operator_has_a_limit():
 
 
 def test_a_gram_operator_beyond_listed_labels():
-    space = DependencyTrees(9)  # 27,132 labels
+    space = DependencyTrees(8)  # 21,318 labels
     assert space.n_labels > 4096
     F = space.embed(space.predictions.unindex(range(space.n_labels)))
     np.testing.assert_allclose(space.gram().dense(), F.T @ F / len(F), atol=1e-13)

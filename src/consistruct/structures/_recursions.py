@@ -29,6 +29,8 @@ Edge = tuple[tuple[Hashable, ...], Part | None]  # tails, part
 # labels. A recursion that builds a label twice does so at once (the same cut in two orders), and
 # listing 500 takes some milliseconds.
 LISTED = 500
+# … and of sizes up to this one: a family of few labels would be listed at every size otherwise.
+LISTED_SIZE = 12
 # Families whose lists are kept; those of parses of 100 words take 10 MB.
 KEPT_FAMILIES = 32
 
@@ -119,7 +121,7 @@ class Recursion:
     def _refuse_ambiguity(self, end: int) -> None:
         """Raise if two derivations of a small size have the same parts, or one a part twice."""
         goal = self.goals[end]
-        size = self.count(goal) if goal >= 0 else 0
+        size = self.count(goal) if goal >= 0 and end <= LISTED_SIZE else 0
         if not 0 < size <= LISTED:
             return
         derivations = [tuple(sorted(self.unrank(goal, index))) for index in range(size)]
@@ -140,9 +142,10 @@ class Recursion:
 
     def count(self, node: int) -> int:
         """Count the derivations of a node, Σ_edges Π_tails, exactly."""
-        for v in range(len(self._counts), node + 1):
-            self._counts.append(sum(map(self._ways, range(self._start[v], self._start[v + 1]))))
-        return self._counts[node]
+        with self._lock:
+            for v in range(len(self._counts), node + 1):
+                self._counts.append(sum(map(self._ways, range(self._start[v], self._start[v + 1]))))
+            return self._counts[node]
 
     def _ways(self, edge: int) -> int:
         first, second = self._first[edge], self._second[edge]

@@ -426,11 +426,14 @@ class Derivations(Structure):
         """Return the sizes whose members have so many parts, (n,)."""
         recursion = recursion_of(self.at(None))
         longest = int(widths.max(initial=0))
-        while not recursion.n_parts or recursion.n_parts[-1] < longest:
-            recursion.grow(2 * len(recursion.n_parts) + 1)
+        # up to a size of twice the width, should a family have no more parts at all
+        while (size := len(recursion.n_parts)) <= 2 * longest + 8:
+            if size and recursion.n_parts[-1] >= longest:
+                break
+            recursion.grow(2 * size + 1)
         # widths grow with the size; of equal ones the first is the smallest size
         sizes = np.searchsorted(recursion.n_parts, widths)
-        wrong = np.flatnonzero(np.array(recursion.n_parts)[sizes] != widths)
+        wrong = np.flatnonzero(np.append(recursion.n_parts, -1)[sizes] != widths)
         if len(wrong):
             raise ValueError(
                 f"example {wrong[0]} has {widths[wrong[0]]} scores, which no size of "
