@@ -78,6 +78,8 @@ def test_levels_and_confidences_are_printed_as_they_were_requested():
         assert f"with probability {confidence} over" in stated
         share = {0.9999999: "99.99999", 0.57: "57"}[confidence]
         assert f"this holds of {share} of 100 issued rules" in stated
+    with pytest.raises(RiskLevelError, match=r"level 0\.12345649 with confidence 0\.9999999:"):
+        safe.set_params(confidence=0.9999999).fit(*draw(20, np.random.default_rng(1)))
 
 
 @pytest.mark.parametrize("name", ["risk.md", "howto/metrics.md"])

@@ -12,7 +12,7 @@ from consistruct.guarantees.risk.ladders import Ladder
 from consistruct.learning.evaluation.intervals import Interval, mean_interval
 from consistruct.protocols import FloatArray
 
-__all__ = ["Guarantee", "RiskReport", "report"]
+__all__ = ["Guarantee", "RiskReport", "in_full", "report"]
 
 
 @dataclass(frozen=True)
@@ -57,9 +57,9 @@ class Guarantee:
     def __str__(self) -> str:
         what = "mean loss of the answers" if self.risk == "selective" else "mean loss"
         level = (
-            ", ".join(f"{name}: {_exact(value)}" for name, value in self.level.items())
+            ", ".join(f"{name}: {in_full(value)}" for name, value in self.level.items())
             if isinstance(self.level, dict)
-            else _exact(self.level)
+            else in_full(self.level)
         )
         rows = (
             "rows with the frequencies that the weights describe"
@@ -82,21 +82,21 @@ class Guarantee:
             return f"on average over calibration sets{none}"
         if self.always:
             return (
-                f"with probability {_exact(self.confidence)} over the calibration set; every set "
-                f"gives a rule, so that this holds of {_exact(self.confidence, 100)} of 100 issued "
-                "rules"
+                f"with probability {in_full(self.confidence)} over the calibration set; every set "
+                f"gives a rule, so that this holds of {in_full(self.confidence, 100)} of 100 "
+                "issued rules"
             )
         return (
-            f"in this sense: with probability {_exact(self.confidence)} over the calibration set "
+            f"in this sense: with probability {in_full(self.confidence)} over the calibration set "
             "no rule is issued that exceeds it; of the rules that are issued a larger share may "
             "exceed it"
         )
 
 
-def _exact(value: float, times: int = 1) -> str:
+def in_full(value: float, times: int = 1) -> str:
     """Return `times` the number in decimals, none left out: 0.9999999 is not 1.
 
-    >>> _exact(0.9), _exact(0.9, 100), _exact(0.9999999, 100)
+    >>> in_full(0.9), in_full(0.9, 100), in_full(0.9999999, 100)
     ('0.9', '90', '99.99999')
     """
     return f"{(times * Decimal(repr(float(value)))).normalize():f}"

@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from consistruct.exceptions import RiskLevelError
+from consistruct.guarantees.risk.guarantee import in_full
 from consistruct.guarantees.risk.ladders import Ladder, Steps
 from consistruct.learning.evaluation.evidence import (
     TESTS,
@@ -170,7 +171,7 @@ def check_rows(
         return
     if safest >= level:
         raise RiskLevelError(
-            f"level {level:g}{where} cannot be guaranteed: the safest prediction may cost "
+            f"level {in_full(level)}{where} cannot be guaranteed: the safest prediction may cost "
             f"{safest:g}; choose a higher level, or another policy"
         )
     scaled, least = (level - low) / (high - low), (safest - low) / (high - low)
@@ -185,9 +186,9 @@ def check_rows(
             ):
                 needed += 1
     if n < needed:
-        with_confidence = "" if confidence is None else f" with confidence {confidence:g}"
+        with_confidence = "" if confidence is None else f" with confidence {in_full(confidence)}"
         raise RiskLevelError(
-            f"too few rows{where} for level {level:g}{with_confidence}: it takes at least "
+            f"too few rows{where} for level {in_full(level)}{with_confidence}: it takes at least "
             f"{needed}, got {n}"
         )
 
@@ -277,8 +278,8 @@ def calibrate(
         found = _fixed_sequence(scaled, problem, relative, rng or np.random.default_rng(0))
     if found is None:
         raise RiskLevelError(
-            f"level {level:g} cannot be guaranteed from these {len(ladder)} rows: no prediction "
-            "rule was shown to be safe enough; choose a higher level or more rows"
+            f"level {in_full(level)} cannot be guaranteed from these {len(ladder)} rows: no "
+            "prediction rule was shown to be safe enough; choose a higher level or more rows"
         )
     return Threshold(found, chosen, len(ladder))
 
@@ -296,9 +297,9 @@ def _conformal(
         first = int(np.searchsorted(room, 1.0))
         if first == len(room):
             raise RiskLevelError(
-                f"level {level:g} cannot be guaranteed from these {n} rows: even the safest "
-                f"predictions have mean loss {totals[-1] / n:.4g}; choose a higher level or more "
-                "rows"
+                f"level {in_full(level)} cannot be guaranteed from these {n} rows: even the "
+                f"safest predictions have mean loss {totals[-1] / n:.4g}; choose a higher level or "
+                "more rows"
             )
         return Threshold(float(steps.safeties[first]), method, n)
     kept = max(int(np.searchsorted(room, 0.0)), 0)
