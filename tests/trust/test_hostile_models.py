@@ -327,6 +327,17 @@ def test_the_answers_of_a_classifier_are_as_wide_as_its_columns(tmp_path):
     refused(tmp_path / "model", "answers must have one column for each of the 2 columns")
 
 
+def test_a_window_without_weights_is_found_before_it_is_laid_out(tmp_path):
+    sequences = [np.eye(2)] * 6, [[0, 1]] * 6
+    model = cs.StructuredPredictor("hamming", Chain(max_epochs=1), random_state=0)
+    header, arrays = saved(model.fit(*sequences), tmp_path / "model")
+    header["estimator"]["state"]["model_"]["state"]["token_map_"]["state"]["window"] = 10**7
+    write(tmp_path / "model", header, arrays)
+    again = load(tmp_path / "model")
+    with pytest.raises(ValueError, match="there are weights for 2"):
+        again.predict(sequences[0])
+
+
 def test_many_wide_strings_share_one_budget(tmp_path):
     """Each within what one array may take; together they took gigabytes."""
     header, arrays = saved(TaskLossClassifier(), tmp_path / "model")

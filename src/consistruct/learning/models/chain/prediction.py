@@ -107,7 +107,7 @@ class ChainPredictor(TargetModel):
         Transitions are (s, s) where they are shared, else (N, s, s).
         """
         tokens = self._encode(X, fit=False)
-        phi = self.token_map_.transform(tokens.features, tokens.offsets)
+        phi = self._features(tokens.features, tokens.offsets)
         return self._allowed().scores(phi, tokens.offsets)
 
     def _allowed(self) -> ChainWeights:
@@ -123,8 +123,17 @@ class ChainPredictor(TargetModel):
         for first, last in tokens.runs(weights.tokens_at_once):
             begin, stop = tokens.offsets[first], tokens.offsets[last]
             offsets = tokens.offsets[first : last + 1] - begin
-            phi = self.token_map_.transform(tokens.features[begin:stop], offsets)
-            yield weights.scores(phi, offsets)
+            yield weights.scores(self._features(tokens.features[begin:stop], offsets), offsets)
+
+    def _features(self, features: Any, offsets: IntArray) -> Any:
+        """φ of tokens, (N, d) for d rows of weights."""
+        given, known = self.token_map_.n_outputs, len(self.weights_.weights)
+        if given != known:  # a window of ten million tokens would be laid out before it is noticed
+            raise ValueError(
+                f"the features of a token are {given} numbers, but there are weights for {known}; "
+                "the model was changed after its fit: fit it again"
+            )
+        return self.token_map_.transform(features, offsets)
 
     # --- what was learned ---
 
