@@ -98,7 +98,7 @@ class DecideBy(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: ign
         self.classes_ = self.estimator_.classes_
         # of label sets, some classifiers call the labels their classes (networks), others have a
         # list of states for each label (forests): neither names what is decided
-        self.over_sets_ = np.ndim(y) > 1
+        self.over_sets_ = (y if hasattr(y, "ndim") else np.asarray(y)).ndim > 1
         if hasattr(self.estimator_, "n_features_in_"):
             self.n_features_in_ = self.estimator_.n_features_in_
         return self
