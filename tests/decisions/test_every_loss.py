@@ -22,8 +22,6 @@ WITH_PARTS = [loss for loss in LISTED if loss.true_labels.shape]
 @pytest.mark.parametrize("loss", LISTED, ids=repr)
 def test_probabilities_of_whole_labels_decide_any_loss(loss):
     p = np.random.default_rng(0).dirichlet(np.full(loss.true_labels.size, 0.5), 25)
-    if loss.true_labels.shape and p.shape[1] == loss.true_labels.shape[0]:
-        pytest.skip("one number per part is as many as there are labels")
     losses = p @ loss.matrix().T
     found = cs.decide(loss, p)
     codes = loss.predictions.index(found.labels)

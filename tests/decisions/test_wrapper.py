@@ -6,6 +6,7 @@ from sklearn.datasets import load_iris, make_multilabel_classification
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
@@ -55,6 +56,13 @@ def test_label_sets_and_limits():
         X, Y
     )
     assert (few.predict(X) == "abstain").sum() == 4
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_classifiers_that_call_labels_their_classes():
+    Z, sets = make_multilabel_classification(60, n_classes=2, random_state=0)
+    model = DecideBy(MLPClassifier((5,), max_iter=5, random_state=0), Hamming(2)).fit(Z, sets)
+    np.testing.assert_array_equal(model.predict(Z), model.predict_proba(Z) > 0.5)
 
 
 def test_classifiers_without_probabilities_are_refused():

@@ -64,6 +64,7 @@ def decide_from_probabilities(
     given = read_given(probabilities, classes)
     # `rows` speaks of the costs of each row where they are given
     task = loss_for(loss, rows if costs is None else None, given.values)
+    # a family of all lengths has no shape; it decides length by length, or token by token
     try:
         shape = task.true_labels.shape
     except FamilyError:
@@ -125,6 +126,7 @@ def _from_classes(
     if calibrate is None:
         notes.append(check_distributions(p))
     else:
+        # one class against the rest need not sum to one: the corrections divide by the sum
         p_val, y_val = calibrate
         validation, _ = columns_by_class(read_given(p_val, given.names, "p_val"), loss)
         check_shares(validation)
@@ -148,9 +150,11 @@ def _class_losses(
     every = None if space.one_per_label else space.matrix(limit=statistic.loss.n_labels or 0).T
     step = max(1, CHUNK // p.shape[1])
     for start in range(0, max(len(p), 1), step):
+        # as an estimator does it: float32 rows are brought onto the simplex, exact ones stay
         expected = statistic.project(p[start : start + step])
         target = statistic.target(expected)
         losses = target if every is None else target @ every
+        # not the argmin of the losses: the decoder breaks ties as every estimator does
         yield space.decode(-target), losses + statistic.offset(expected)[:, None]
 
 
@@ -181,6 +185,7 @@ def _listed(
     """Return decisions with runner-up and gap from the expected losses of every prediction."""
     if limits is not None:
         codes, losses = map(np.concatenate, zip(*chunks, strict=True))
+        # a limit couples all rows, so that their losses are held at once: n·k numbers
         most = read_limits(limits, labels.predictions, n)
         within = limited(losses, codes, most)
         notes += _limit_notes(labels.predictions, most, losses, codes, within)
@@ -233,6 +238,8 @@ def _from_parts(loss: Loss, given: Given, calibrate: tuple[Any, Any] | None) -> 
         )
     size = loss.true_labels.size
     notes: list[str | None] = []
+    # 2^T sets, s^T sequences: as many columns as whole labels cannot be one per part (n! = n for
+    # two items, but orders have no marginals)
     if values.ndim == 2 and values.shape[1] == size and calibrate is None:
         notes.append(check_distributions(values))
         statistic = ClassProbabilities(loss)
@@ -253,6 +260,7 @@ def _from_parts(loss: Loss, given: Given, calibrate: tuple[Any, Any] | None) -> 
         notes.append("each row is taken to have a relevant item, and its numbers to be mean gains")
         return _structured(loss, *loss.independent_target(values), notes)
     states = getattr(loss.true_labels, "n_states", 2)
+    # members by the size of their set: exact for F-beta, where marginals need independence
     if values.ndim == 3 and calibrate is None and values.shape[2] == loss.sized_columns:
         notes.append(check_distributions(values, "label"))
         return _structured(loss, *loss.independent_target(values), notes)
@@ -268,6 +276,7 @@ def _from_parts(loss: Loss, given: Given, calibrate: tuple[Any, Any] | None) -> 
         notes.append(note)
     elif values.ndim == 3:
         notes.append(check_distributions(marginals, "label"))
+    # a target that is a sum over parts has the same mean whatever the dependence between them
     if loss.part_targets is None:
         notes.append("the parts of a label are taken to be independent given x")
         loss = loss.without_sizes
@@ -311,6 +320,7 @@ def _structured(
     size = space.predictions.size
     if size is None or not 1 < size <= MOST_LISTED:
         return Decisions(labels, expected, notes=kept)
+    # few enough labels: the second best of all of them
     losses = target @ space.matrix(limit=MOST_LISTED).T + offset[:, None]
     losses[np.arange(len(labels)), space.predictions.index(labels)] = np.inf
     runner_up = losses.argmin(axis=1)

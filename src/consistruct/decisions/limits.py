@@ -117,6 +117,7 @@ def _transported(losses: FloatArray, codes: IntArray, most: IntArray) -> IntArra
         distance = [0.0 if over else np.inf for over in counts > most]
         before = [-1] * k
         costs = {pair: cost_of(pair) for pair in moves}
+        # counts of a path change at its ends only: what is full in between stays full
         for _ in range(k - 1):  # Bellman and Ford: moves may save something on the way
             for (a, b), cost in costs.items():
                 if distance[a] + cost < distance[b] - slack:

@@ -67,6 +67,8 @@ def read_given(values: Any, classes: Any = None, what: str = "probabilities") ->
     >>> read_given([[0.9, 0.1], [0.4, 0.6]], ["ham", "spam"]).names
     ['ham', 'spam']
     """
+    if isinstance(values, Given):
+        return values
     if is_frame(values):
         columns = list(read_frame(values).columns)
         # pandas numbers the columns of an array: these are no names
@@ -77,6 +79,7 @@ def read_given(values: Any, classes: Any = None, what: str = "probabilities") ->
     names = _given_names(classes)
     if isinstance(values, list | tuple) and len(values) and np.ndim(values[0]) > 0:
         arrays = [np.asarray(on_host(value), dtype=np.float64) for value in values]
+        # T labels of n rows, or n sequences of T tokens: equal shapes leave it open
         if arrays[0].ndim > 1:
             return Given(arrays, names)
         alike = len({len(array) for array in arrays}) == 1
@@ -154,6 +157,7 @@ def columns_by_class(given: Given, loss: Loss) -> tuple[FloatArray, ClassLabels]
             f"the {size} columns of probabilities need {size} different names, got "
             f"{listed(given.names)}"
         )
+    # the same order that `fit` gives to the classes of y, so that costs mean the same in both
     known = distinct_labels(given.names)
     if names is None and loss.ordered_classes:
         known = in_order(known, None, loss)
@@ -185,6 +189,7 @@ def check_distributions(p: FloatArray, what: str = "row") -> str | None:
     error = float(np.abs(sums - 1.0).max(initial=0.0))
     if low >= -EXACT_SUM and error <= EXACT_SUM:
         return None
+    # what it most likely is instead, from the signs and the sums: one hint, the first that fits
     worst = int(np.abs(sums - 1.0).argmax())
     if low >= 0.0 and error <= ROUNDED_SUM:
         return (

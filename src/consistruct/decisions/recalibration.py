@@ -152,6 +152,7 @@ class Isotonic(Recalibration):
 
         curves = []
         for state in range(p.shape[1]):
+            # clipped: probabilities beyond those of the validation rows take the last step
             fitted = IsotonicRegression(out_of_bounds="clip").fit(p[:, state], codes == state)
             curves.append((fitted.X_thresholds_, fitted.y_thresholds_))
         return cls(tuple(curves))
@@ -212,6 +213,7 @@ def calibrated(p: FloatArray, validation: FloatArray, codes: IntArray) -> tuple[
     rows = {name: value.reshape(len(codes), -1).mean(axis=1) for name, value in losses.items()}
     best = min(rows, key=lambda name: rows[name].mean())
     gain = rows["no change"] - rows[best]
+    # on few rows one of three ways is ahead by chance, and isotonic regression then does harm
     if gain.mean() <= gain.std() / np.sqrt(len(gain)):
         best = "no change"
     found = ways[best](flat, true)

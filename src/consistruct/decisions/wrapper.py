@@ -45,6 +45,8 @@ class DecideBy(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: ign
     estimator_ : classifier
         The fitted copy.
     classes_ : array
+    over_sets_ : bool
+        Whether y was a label matrix.
 
     See Also
     --------
@@ -94,6 +96,9 @@ class DecideBy(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: ign
             )
         self.estimator_ = clone(self.estimator).fit(X, y, **fit_params)
         self.classes_ = self.estimator_.classes_
+        # of label sets, some classifiers call the labels their classes (networks), others have a
+        # list of states for each label (forests): neither names what is decided
+        self.over_sets_ = (y if hasattr(y, "ndim") else np.asarray(y)).ndim > 1
         if hasattr(self.estimator_, "n_features_in_"):
             self.n_features_in_ = self.estimator_.n_features_in_
         return self
@@ -101,12 +106,11 @@ class DecideBy(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: ign
     def decide(self, X: Any) -> Decisions:
         """Return labels, expected losses and runners-up for X."""
         check_is_fitted(self, "estimator_")
-        several = isinstance(self.classes_, list)  # one array per label of a set
         return decide(
             self.loss,
             self.estimator_.predict_proba(X),
             rows=self.rows,
-            classes=None if several else self.classes_,
+            classes=None if self.over_sets_ else self.classes_,
             limits=self.limits,
         )
 

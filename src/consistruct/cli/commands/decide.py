@@ -54,19 +54,20 @@ def decide(
     """
     from consistruct._plain_data import csv_text
     from consistruct.decisions import decide as decide_rows
+    from consistruct.decisions.reading import Given
     from consistruct.learning.files.data import read_data
 
     named = identifier is not None
     target = (identifier,) if identifier is not None else ()
     table = read_data(data, format=format, target=target, with_target=named)
+    # words or gaps make categories of a column, which would be decided about as numbers
     if not isinstance(table.X, np.ndarray) or table.X.dtype == object:
         raise ValueError(
             f"{data}: every column must contain probabilities (numbers, none of them missing); "
             "name the column that names the rows in --id, and remove others"
         )
-    decided = decide_rows(
-        loss, table.X, rows=rows, classes=table.feature_names, limits=_limits(limit or [])
-    )
+    given = Given(table.X, list(table.feature_names) if table.feature_names else None)
+    decided = decide_rows(loss, given, rows=rows, limits=_limits(limit or []))
     columns = {identifier: table.y} if named else {}
     columns |= {name: _cells(cells) for name, cells in decided.columns().items()}
     listed = [np.asarray(cells).tolist() for cells in columns.values()]
