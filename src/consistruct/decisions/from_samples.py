@@ -42,7 +42,8 @@ __all__ = ["CandidateDecisions", "decide_from_samples"]
 BETS = np.array([0.5, 0.9])
 # Calls left over pairs left, below which no certificate is in reach (see above), so that the rest
 # of the budget is for the choice: halving. On those lists 1/2 chose the best of all a little more
-# often from a quarter of the pairs, and certified nothing from half of them; 0.2 certified more and chose worse.
+# often from a quarter of the pairs, and certified nothing from half of them; 0.2 certified more
+# and chose worse.
 SCARCE = 1 / 3
 
 
