@@ -208,7 +208,7 @@ def test_local_links_lead_somewhere(page):
         if picture:  # drawn by an example while the site is built
             assert (ROOT / "examples" / f"{picture[1]}.py").exists(), f"no example draws {target}"
         elif "://" not in target:
-            assert "generated" not in target, f"{page_id(page)} links to {target}: link the source"
+            assert "generated/" not in target, f"{page_id(page)} links to {target}: link the source"
             assert (page.parent / target).exists(), f"{page_id(page)} links to {target}"
 
 
