@@ -214,8 +214,8 @@ precision here, single there. `apart` is the largest difference of two marginals
 
 {table(header, rows)}
 
-torch-struct 0.5 does not run its alignments without the CUDA extension `genbmm`, which no package
-index has for this version of torch, so they are not compared. What its problems do not have, alone:
+torch-struct 0.5 does not run its alignments without the extension `genbmm`, which it does not
+install, so they are not compared. What its problems do not have, alone:
 
 {table(("", "ms"), alone)}
 
