@@ -91,7 +91,7 @@ def _inside(
             alpha[v] = largest
             share[low:high] = 0.0
             continue
-        # a fifth of all nodes have one edge; they need no exponential
+        # a node with one edge needs no exponential
         if high == low + 1:
             alpha[v] = largest
             share[low] = 1.0
@@ -240,8 +240,8 @@ def _k_best_of_nodes(
     pool: Index,  # (most edges of a node + 2k, 3) work space
     pool_value: FloatArray,
 ) -> None:
-    # Bottom-up rather than lazily from the goal: twice the work at k = 10, but no recursion whose
-    # depth grows with the sentence. The next best of an edge is one of two neighbors in the grid
+    # Bottom-up rather than lazily from the goal: more work, but no recursion whose depth grows with
+    # the sentence. The next best of an edge is one of two neighbors in the grid
     # of ranks of its tails; (r1 + 1, r2) is entered from r2 = 0 only, so none comes twice.
     start, first, second, part = lists
     k = value.shape[1]
