@@ -201,9 +201,8 @@ def test_full_comparison_is_minimum_bayes_risk_over_distinct_samples():
         assert gaps(decisions)[i] == pytest.approx(np.diff(sorted(risk.values()))[0])
     assert decisions.n_calls.tolist() == [9, 4]
     assert decisions.certified.all()
-    assert list(decisions.to_frame()) == [
-        "label", "expected_loss", "runner_up", "gap", "certified", "n_calls",
-    ]  # fmt: skip
+    columns = "label expected_loss runner_up gap certified n_calls"
+    assert list(decisions.to_frame()) == columns.split()
     assert decisions.to_frame()["label"].tolist() == list(decisions.labels)
 
 
