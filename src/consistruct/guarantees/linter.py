@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from consistruct._exact import fraction_text
+from consistruct.certificates.exact import fraction_text
 from consistruct._members import describe_count
 from consistruct.calibration import calibration_function
 from consistruct.charts.model import Chart, Series

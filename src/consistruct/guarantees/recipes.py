@@ -19,7 +19,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from consistruct._exact import solve_integers
+from consistruct.certificates.exact import solve_integers
 from consistruct.calibration.lp import minimize, simplex_row
 from consistruct.protocols import FloatArray, IntArray
 
