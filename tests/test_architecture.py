@@ -39,7 +39,6 @@ LEVEL = {
     "_cards": 0,
     "_plain_data": 0,
     "_frames": 0,
-    "_missing": 0,
     "certificates": 0,  # whose own test allows the standard library alone
     "_progress": 0,
     "charts": 1,  # pictures as data, and their drawing; knows nothing of the rest

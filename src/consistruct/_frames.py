@@ -1,22 +1,31 @@
-"""Frames of any library as arrays: their cells, their names, rows in the order of names."""
+"""Read frames and arrays of any library: which cells are missing, what columns are called.
+
+One rule for pandas, Polars, pyarrow and NumPy, whoever reads them: true labels, costs, samples.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import narwhals as nw
 import numpy as np
-
-from consistruct._missing import is_gone, refuse_missing_rows
+from numpy.typing import NDArray
 
 __all__ = [
     "EXACT",
     "as_array",
     "is_frame",
+    "is_gone",
+    "is_missing",
+    "is_missing_label",
+    "is_table",
     "label_names",
+    "labels_by_name",
     "labels_in_order",
     "read_frame",
+    "refuse_missing_labels",
+    "refuse_missing_rows",
     "unmasked",
 ]
 
@@ -123,3 +132,92 @@ def read_frame(X: Any) -> Any:
         raise ValueError(
             f"two columns of X are called {double!r}; rename one of them, or drop it"
         ) from None
+
+
+def is_table(X: Any) -> bool:
+    """Whether X has named columns: a data frame, or a list of records."""
+    records = isinstance(X, list | tuple) and len(X) > 0 and all(isinstance(x, Mapping) for x in X)
+    return records or is_frame(X)
+
+
+def labels_by_name(estimator: Any, y: Any) -> Any:
+    """Return y with its columns (labels of a set, parts, costs) in the order of the fit's.
+
+    Their names are kept in ``label_columns_``; arrays have none, and stay as they are.
+    """
+    return labels_in_order(y, getattr(estimator, "label_columns_", None))
+
+
+# --- missing cells and labels ---------------------------------------------------------------------
+
+MOST_SHOWN = 10  # rows that a message lists
+
+# "<na>" is what pandas writes for pandas.NA as text, "#n/a" what spreadsheets show
+MISSING = frozenset({"", "?", "na", "n/a", "nan", "nat", "null", "none", "<na>", "#n/a"})
+
+
+def is_missing(cell: str, missing: Iterable[str] = ()) -> bool:
+    """Whether a cell has no value: empty, ``NA`` and the like, or one of the given words."""
+    return cell.lower() in MISSING or cell in missing
+
+
+def is_gone(cell: Any) -> bool:
+    """None, NaN, NaT and pandas.NA, which is not equal to itself in its own way."""
+    return cell is None or type(cell).__name__ in ("NAType", "NaTType") or bool(cell != cell)
+
+
+def is_missing_label(value: Any, missing: Iterable[str] = ()) -> bool:
+    """Whether a true label is missing: None, NaN, or text that states it.
+
+    The word ``none`` in small letters is a class: "none", "mild", "severe".
+
+    >>> [is_missing_label(value) for value in (None, float("nan"), "NA", "", "none", 0)]
+    [True, True, True, True, False, False]
+    """
+    if isinstance(value, str):
+        cell = value.strip()
+        return cell != "none" and is_missing(cell, missing)
+    # NaN and NaT differ from themselves; pandas.NA compares to something that is no Boolean
+    return value is None or type(value).__name__ == "NAType" or bool(value != value)
+
+
+def refuse_missing_labels(y: Any, name: str = "y") -> None:
+    """Raise ValueError if a true label of an array, a list or a column is missing, with its rows.
+
+    >>> refuse_missing_labels(["a", "NA", "b", None])  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    ValueError: y is missing in 2 rows (counted from 0: 1, 3); fill them in, or drop these rows...
+    """
+    values = np.asarray(y)
+    if values.dtype.kind not in "fOUSM" or values.ndim not in (1, 2) or values.size == 0:
+        return
+    if values.dtype.kind in "fM":
+        gone = values != values
+    elif values.dtype.kind in "US":
+        gone = np.isin(
+            values, [word for word in set(values.ravel().tolist()) if is_missing_label(word)]
+        )
+    else:
+        gone = np.array([_is_scalar_gone(value) for value in values.ravel()]).reshape(values.shape)
+    refuse_missing_rows(name, gone.reshape(len(values), -1).any(axis=1))
+
+
+def _is_scalar_gone(value: Any) -> bool:
+    # sets and lists of labels are true labels too; an empty one is an empty set
+    return (
+        value is None or np.isscalar(value) or type(value).__name__ in ("NAType", "NaTType")
+    ) and is_missing_label(value)
+
+
+def refuse_missing_rows(name: str, gone: NDArray[np.bool_]) -> None:
+    """Raise ValueError with the numbers of the rows that are `gone`, if there are any."""
+    rows = np.flatnonzero(gone).tolist()
+    if not rows:
+        return
+    shown = ", ".join(map(str, rows[:MOST_SHOWN])) + (", …" if len(rows) > MOST_SHOWN else "")
+    plural, them = ("rows", "them") if len(rows) > 1 else ("row", "it")
+    raise ValueError(
+        f"{name} is missing in {len(rows)} {plural} (counted from 0: {shown}); fill {them} in, or "
+        f"drop {'these rows' if len(rows) > 1 else 'this row'} from X too"
+    )

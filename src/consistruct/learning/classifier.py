@@ -10,15 +10,13 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import _check_y, check_consistent_length, column_or_1d
 
-from consistruct._frames import as_array, label_names
-from consistruct._missing import refuse_missing_labels
+from consistruct._frames import as_array, label_names, labels_by_name, refuse_missing_labels
 from consistruct._threads import within_cores
 from consistruct._validation import on_host
 from consistruct.decisions.classes import UNSEEN, ClassLabels, lookup_codes
 from consistruct.exceptions import CapabilityError
 from consistruct.learning.encoding.costs import CostLabels, example_costs
 from consistruct.learning.encoding.fitted_classes import class_columns, encode_again
-from consistruct.learning.encoding.frames import labels_by_name
 from consistruct.learning.encoding.kinds import (
     Examples,
     Rows,

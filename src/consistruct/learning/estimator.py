@@ -18,6 +18,7 @@ from sklearn.base import clone
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from consistruct._frames import labels_by_name
 from consistruct._progress import showing
 from consistruct._threads import libraries_for, within_cores
 from consistruct._validation import check_cost_scale
@@ -25,7 +26,6 @@ from consistruct.decisions.recalibration import Recalibration, Unchanged
 from consistruct.decisions.statistics import Statistic
 from consistruct.exceptions import CapabilityError
 from consistruct.learning.encoding.fitted_classes import prediction_columns
-from consistruct.learning.encoding.frames import labels_by_name
 from consistruct.learning.encoding.kinds import Examples, Kind, generator, take_codes
 from consistruct.learning.encoding.labels import loss_class
 from consistruct.learning.models import make_model

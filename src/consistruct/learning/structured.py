@@ -8,12 +8,10 @@ import numpy as np
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_consistent_length
 
-from consistruct._frames import as_array, label_names
-from consistruct._missing import refuse_missing_labels
+from consistruct._frames import as_array, label_names, labels_by_name, refuse_missing_labels
 from consistruct._threads import within_cores
 from consistruct._validation import on_host
 from consistruct.learning.encoding.fitted_classes import encode_again
-from consistruct.learning.encoding.frames import labels_by_name
 from consistruct.learning.encoding.kinds import (
     Examples,
     Rows,

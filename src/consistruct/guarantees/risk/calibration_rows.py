@@ -9,11 +9,11 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import check_cv
 
+from consistruct._frames import labels_by_name
 from consistruct.guarantees.risk.ladders import Ladder
 from consistruct.guarantees.risk.policies import Policy
 from consistruct.guarantees.risk.policies.base import Options
 from consistruct.guarantees.risk.views import View, take_labels
-from consistruct.learning.encoding.frames import labels_by_name
 from consistruct.learning.encoding.queries import is_query_list, pack_queries
 from consistruct.learning.estimator import TargetEstimator
 from consistruct.protocols import FloatArray, IntArray

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from consistruct._missing import is_missing_label, refuse_missing_rows
+from consistruct._frames import is_missing_label, refuse_missing_rows
 from consistruct.decisions.classes import (
     UNSEEN,
     class_labels,

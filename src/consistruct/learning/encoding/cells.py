@@ -11,8 +11,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from consistruct._frames import EXACT
-from consistruct._missing import is_gone
+from consistruct._frames import EXACT, is_gone
 from consistruct.protocols import FloatArray
 
 __all__ = ["as_words", "listed_cells", "series_cells"]

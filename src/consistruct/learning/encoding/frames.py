@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,8 +18,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from consistruct._frames import is_frame, labels_in_order, read_frame
-from consistruct._missing import is_gone
+from consistruct._frames import is_frame, is_gone, read_frame
 from consistruct.learning.encoding.cells import as_words, listed_cells, series_cells
 from consistruct.learning.encoding.text_columns import (
     CellError,
@@ -34,8 +33,6 @@ __all__ = [
     "InputColumns",
     "column_names",
     "concatenated",
-    "is_table",
-    "labels_by_name",
 ]
 
 MOST_INDICATORS = 50  # of one category, as numbers; rarer values read as zeros
@@ -205,20 +202,6 @@ class InputColumns:
             numbers = (cells.astype(np.float64) - column.mean) / column.scale
             parts.append(numbers if keep_missing else np.where(np.isnan(numbers), 0.0, numbers))
         return np.column_stack(parts)
-
-
-def labels_by_name(estimator: Any, y: Any) -> Any:
-    """Return y with its columns (labels of a set, parts, costs) in the order of the fit's.
-
-    Their names are kept in ``label_columns_``; arrays have none, and stay as they are.
-    """
-    return labels_in_order(y, getattr(estimator, "label_columns_", None))
-
-
-def is_table(X: Any) -> bool:
-    """Whether X has named columns: a data frame, or a list of records."""
-    records = isinstance(X, list | tuple) and len(X) > 0 and all(isinstance(x, Mapping) for x in X)
-    return records or is_frame(X)
 
 
 def column_names(X: Any) -> tuple[str, ...]:

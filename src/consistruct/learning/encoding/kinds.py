@@ -23,11 +23,10 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from consistruct._frames import as_array, unmasked
+from consistruct._frames import as_array, is_table, unmasked
 from consistruct._validation import is_sparse, is_tensor, on_host, to_dense
 from consistruct.decisions.statistics import Statistic
 from consistruct.learning.encoding.fitted_classes import encoding_for
-from consistruct.learning.encoding.frames import is_table
 from consistruct.learning.encoding.labels import LabelEncoding, takes_any_labels
 from consistruct.learning.encoding.named_inputs import named_columns, named_frame
 from consistruct.learning.statistics import finest_statistic

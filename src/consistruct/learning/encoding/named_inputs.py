@@ -9,8 +9,8 @@ import narwhals as nw
 import numpy as np
 from sklearn.utils.validation import _check_feature_names
 
-from consistruct._frames import is_frame
-from consistruct.learning.encoding.frames import InputColumns, concatenated, is_table
+from consistruct._frames import is_frame, is_table
+from consistruct.learning.encoding.frames import InputColumns, concatenated
 
 __all__ = ["named_columns", "named_frame", "table_numbers"]
 

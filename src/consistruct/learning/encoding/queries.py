@@ -13,10 +13,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from consistruct._frames import as_array, is_frame
-from consistruct._missing import is_missing_label
+from consistruct._frames import as_array, is_frame, is_missing_label, is_table
 from consistruct._validation import is_sparse
-from consistruct.learning.encoding.frames import is_table
 from consistruct.learning.encoding.labels import written_as
 from consistruct.losses import parse_loss
 from consistruct.losses.base import Loss, Sizes

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_array, validate_data
 
-from consistruct.learning.encoding.frames import is_table
+from consistruct._frames import is_table
 from consistruct.learning.encoding.item_targets import ItemTargets
 from consistruct.learning.encoding.kinds import Examples, Kind, check_sample_weight
 from consistruct.learning.encoding.named_inputs import table_numbers

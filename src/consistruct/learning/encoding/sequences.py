@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from consistruct._frames import as_array, is_frame
-from consistruct._missing import refuse_missing_labels
+from consistruct._frames import as_array, is_frame, refuse_missing_labels
 from consistruct._validation import is_sparse
 from consistruct.decisions.statistics import TokenStates
 from consistruct.learning.encoding.kinds import Examples, Kind, check_sample_weight

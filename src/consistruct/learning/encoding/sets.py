@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from consistruct._missing import refuse_missing_labels
+from consistruct._frames import refuse_missing_labels
 from consistruct.losses.base import Loss
 from consistruct.protocols import FloatArray, LabelArray
 

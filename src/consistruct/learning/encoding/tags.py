@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from consistruct._frames import as_array
-from consistruct._missing import is_missing_label
+from consistruct._frames import as_array, is_missing_label
 from consistruct.protocols import FloatArray, IntArray
 from consistruct.structures import Ragged
 

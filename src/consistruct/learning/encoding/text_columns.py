@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from consistruct._frames import EXACT
-from consistruct._missing import is_missing
+from consistruct._frames import EXACT, is_missing
 
 __all__ = [
     "LEAST_ROWS",

@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from consistruct._frames import as_array, labels_in_order
-from consistruct._missing import refuse_missing_labels
+from consistruct._frames import as_array, labels_in_order, refuse_missing_labels
 from consistruct.decisions.classes import are_codes, distinct_labels, listed, lookup_codes
 from consistruct.decisions.classes import shown as shown_label
 from consistruct.losses.costs.tables import cost_tensor

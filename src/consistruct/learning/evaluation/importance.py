@@ -10,10 +10,10 @@ import narwhals as nw
 import numpy as np
 import scipy.sparse as sp
 
-from consistruct._frames import is_frame
+from consistruct._frames import is_frame, is_table
 from consistruct._threads import each
 from consistruct._validation import check_count
-from consistruct.learning.encoding.frames import column_names, is_table
+from consistruct.learning.encoding.frames import column_names
 from consistruct.learning.encoding.kinds import generator
 from consistruct.protocols import FloatArray, IntArray
 

@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from consistruct._frames import as_array, label_names, labels_in_order
+from consistruct._frames import as_array, label_names, labels_in_order, refuse_missing_labels
 from consistruct._members import Member
-from consistruct._missing import refuse_missing_labels
 from consistruct.decisions.classes import ClassLabels, distinct_labels, in_order, lookup_codes
 from consistruct.learning.encoding.candidates import CandidateLabels, candidate_sets
 from consistruct.learning.encoding.labels import (

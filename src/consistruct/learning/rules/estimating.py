@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from consistruct._frames import as_array
+from consistruct._frames import as_array, labels_by_name
 from consistruct.decisions.statistics import Statistic
 from consistruct.exceptions import CapabilityError
 from consistruct.learning.encoding.fitted_classes import class_columns
-from consistruct.learning.encoding.frames import labels_by_name
 from consistruct.learning.encoding.kinds import Examples
 from consistruct.learning.estimator import TargetEstimator
 from consistruct.learning.models.base import TargetModel

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from consistruct._frames import as_array
-from consistruct._missing import refuse_missing_labels
+from consistruct._frames import as_array, refuse_missing_labels
 from consistruct._validation import is_sparse, to_dense
 
 __all__ = ["Batch", "Source"]

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from consistruct._frames import as_array
+from consistruct._frames import as_array, is_table
 from consistruct._validation import is_sparse
 from consistruct.decisions.classes import distinct_labels
-from consistruct.learning.encoding.frames import Column, InputColumns, column_names, is_table
+from consistruct.learning.encoding.frames import Column, InputColumns, column_names
 from consistruct.learning.streams.sample import RowSample, content_keys
 from consistruct.learning.streams.source import Batch
 

@@ -140,8 +140,7 @@ def learning_report(
         raise ValueError(
             "the model was fitted with costs per example; pass costs= for the held-out examples"
         )
-    from consistruct._frames import as_array
-    from consistruct.learning.encoding.frames import labels_by_name
+    from consistruct._frames import as_array, labels_by_name
     from consistruct.learning.encoding.labels import takes_any_labels
 
     y = labels_by_name(model, y)

@@ -21,7 +21,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from consistruct._budgets import unreadable_table
-from consistruct._missing import is_missing_label
+from consistruct._frames import is_missing_label
 from consistruct._validation import read_number
 from consistruct.learning.files.data.base import (
     DataSet,

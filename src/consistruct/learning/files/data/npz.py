@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from consistruct._budgets import FILES
-from consistruct._missing import is_missing_label
+from consistruct._frames import is_missing_label
 from consistruct._validation import check_csr
 from consistruct.exceptions import DataFileError
 from consistruct.learning.files.data.base import (

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from consistruct._budgets import FILES
-from consistruct._missing import is_missing_label
+from consistruct._frames import is_missing_label
 from consistruct._validation import read_integer
 from consistruct.learning.files.data.base import (
     DataSet,

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from consistruct._budgets import FILES
-from consistruct._missing import is_missing_label
+from consistruct._frames import is_missing_label
 from consistruct.exceptions import DataFileError
 from consistruct.learning.encoding.text_columns import (
     loses_digits,
