@@ -52,6 +52,7 @@ def upper_value(differs: Any, flow: Any, contrast: Any, eps: Fraction) -> Fracti
         if short > room:
             raise Refused(f"{len(y)} differing parts of {T} cannot cost eps")
         y = [value + (1 - value) * short / room for value in y]
+    # the expected contrast of a part: 1 where i and j agree, -y_t where they differ
     left = iter(y)
     x = [-next(left) if differ else Fraction(1) for differ in differs]
     e = [max(z[t] - z[t + 1] - x[t], Fraction(0)) for t in range(T)]
@@ -99,7 +100,7 @@ class State:
         The difference is quadratic between neighboring corners of both: its ends, and its vertex
         where that lies inside, decide.
         """
-        if self.value < other.value:  # far to the right
+        if self.value < other.value:  # far to the right, where both are constant
             return False
         points = sorted({*self.z, *other.z})
         gaps = []
@@ -128,6 +129,8 @@ class State:
         """Return f after one edge: f + z^2, phi - z, clipped to [0, c]."""
         cap = self.phi[0]
         z, phi = list(self.z), list(self.phi)
+        # left of all corners phi = c, so phi - z passes c at z = 0; right of them phi = 0, so it
+        # passes 0 there: both become corners, where the clips below look for them
         if z[0] > 0:
             z.insert(0, 0 * cap)
             phi.insert(0, cap)
@@ -136,6 +139,7 @@ class State:
             phi.append(0 * cap)
         value = self.value + z[-1] ** 2
         phi = [p - x for p, x in zip(phi, z)]
+        # right end: corners below zero are dropped; f at an earlier end is f(end) + 2 integral phi
         while len(z) > 1 and phi[-2] < 0:
             value += (phi[-1] + phi[-2]) * (z[-1] - z[-2])
             z.pop()
@@ -145,6 +149,7 @@ class State:
             value += phi[-1] * back
             z[-1] -= back
             phi[-1] = 0 * cap
+        # left end: corners above c are dropped, and the first piece is cut at c
         end = z[-1]
         while len(z) > 1 and phi[1] > cap:
             z.pop(0)
@@ -171,6 +176,7 @@ def program(T: int, most: int, nu: Fraction) -> list[Fraction]:
     one: Any = Fraction(1) if exact else ONE
     cap: Any = min(nu, Fraction(1)) if exact else math.floor(nu * ONE)
     zero = 0 * one
+    # before the first part the flow is z_0 = 0: a jump of phi from c to 0 there
     states = {0: [State([zero, zero], [cap, zero], zero)]}
     for _ in range(T - 1):
         grown: dict[int, list[State]] = {}
@@ -183,6 +189,7 @@ def program(T: int, most: int, nu: Fraction) -> list[Fraction]:
                     if not any(new.covers(other) for other in kept):
                         kept[:] = [other for other in kept if not other.covers(new)] + [new]
         states = grown
+    # after the last part the flow is z_T = 0 again
     found: dict[int, Fraction] = {}
     for n, functions in states.items():
         for m, differs in ((n, True), (n + 1, False)):
@@ -211,6 +218,7 @@ def verify(
         raise Refused("needs a positive integer T and an eps in (0, 1]")
     if len(differs) != T or not all(type(d) is bool for d in differs):
         raise Refused("differs must be true or false for every part")
+    # such multipliers are exact in the compiled program too, whose unit is 2^-60
     nus = vector(document["multipliers"], len(document["multipliers"]), "multipliers")
     if not all(0 < nu <= 1 and (nu * 2**20).denominator == 1 for nu in nus):
         raise Refused("a multiplier must be a multiple of 2^-20 in (0, 1]")
@@ -218,6 +226,8 @@ def verify(
     value = upper_value(differs, document["flow"], document["contrast"], eps) / scale
     if value > upper:
         raise Refused(f"the upper bound is not attained, only {float(value)!r} is")
+    # a pair that costs eps agrees in at most T - eps T parts; the bound for n of them is that of
+    # Theorem 7 or of a multiplier, whichever is more, and the least over n holds for all pairs
     spare = T - eps * T
     most = math.floor(spare)
     bounds = [(eps * T) ** 2 / (T + min(n, T - 1 - n)) for n in range(most + 1)]

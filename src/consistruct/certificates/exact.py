@@ -110,7 +110,7 @@ def label_pair(pair: Any, k: int) -> tuple[int, int]:
 
 
 def distribution(values: Any, size: int, name: str = "distribution") -> list[Fraction]:
-    """Return weights divided by their sum: probabilities need not be rational to be exact."""
+    """Return weights divided by their sum: floats that a search found need not sum to one."""
     weights = vector(values, size, name)
     total = sum(weights)
     if min(weights, default=Fraction(-1)) < 0 or not total:
@@ -207,9 +207,10 @@ def projection_kernel(rows: Rows, weights: Sequence[Fraction]) -> list[list[Frac
 
 
 def solve_integers(A: Rows, B: Rows) -> list[list[Fraction]] | None:
-    """Some X with A X = B, unknowns without a pivot zero.
+    """Return some X with A X = B, unknowns without a pivot zero; None where there is none.
 
-    None where there is no solution. Bareiss elimination: every division is exact.
+    Bareiss elimination: every division is exact, because each entry is a minor of the matrix, and
+    so no entry grows beyond Hadamard's bound. Fractions would be reduced at every step.
     """
     n = len(A[0])
     T = [list(a) + list(b) for a, b in zip(A, B, strict=True)]
@@ -226,12 +227,15 @@ def solve_integers(A: Rows, B: Rows) -> list[list[Fraction]] | None:
         for r, body in enumerate(T):
             if r != top:
                 q = body[column]
+                # rows below and above, so that no back substitution is needed; a row without this
+                # unknown is only scaled along, to keep the common divisor `last`
                 if q:
                     T[r] = [(p * x - q * y) // last for x, y in zip(body, head, strict=True)]
                 elif p != last:
                     T[r] = [p * x // last for x in body]
         pivots.append(column)
         last = p
+    # what is left has no unknowns: 0 = something else is a contradiction
     if any(any(row[n:]) for row in T[len(pivots) :]):
         return None
     X = [[Fraction(0)] * (len(T[0]) - n) for _ in range(n)]
@@ -241,7 +245,7 @@ def solve_integers(A: Rows, B: Rows) -> list[list[Fraction]] | None:
 
 
 def independent_columns(rows: Rows) -> list[int]:
-    """Columns that form a basis of the column space, found modulo a prime.
+    """Return columns that form a basis of the column space, found modulo a prime.
 
     They are independent for certain; that no column is missing holds but for an accident of
     probability 2^-50, which would show as a smaller rank than the float one.
@@ -268,10 +272,11 @@ def combination_or_direction(
     rows: Rows,
     strict: Sequence[bool],
 ) -> tuple[list[Fraction] | None, list[Fraction] | None]:
-    """Of two alternatives the one that holds, for vectors a_d (the rows), exactly:
+    """Return which of two alternatives holds for vectors a_d (the rows), exactly.
 
     λ ≥ 0 with Σ λ_d a_d = 0 and Σ over `strict` λ_d = 1, or θ with ⟨a_d, θ⟩ ≤ −1 for the
-    strict ones and ≤ 0 for all. Returns (λ, None) or (None, θ). Simplex method with Bland's rule.
+    strict ones and ≤ 0 for all: (λ, None) or (None, θ). This is Farkas' lemma; a label of F loses
+    every tie, or some θ lets it win. Simplex method with Bland's rule, which cannot cycle.
     """
     n, width = len(rows), len(rows[0])
     # maximize Σ_strict λ subject to Σ λ_d a_d = 0 (artificial variables) and Σ_strict λ + s = 1
@@ -297,7 +302,7 @@ def combination_or_direction(
         q = cost[c]
         cost = [(p * x - q * y) // den for x, y in zip(cost, head, strict=True)]
         den = p
-        basis[r] = c
+        basis[r] = c  # all other entries keep the one denominator `den`, as in Bareiss' method
 
     # artificial variables sit at zero: drive them out where a column allows it
     for r in range(width):
@@ -334,14 +339,20 @@ def _rounded(x: Fraction, rounding: str) -> Decimal:
 
 
 def log_up(x: Fraction) -> Fraction:
-    """Return a rational above log x for x > 0; log 1 is zero exactly."""
+    """Return a rational above log x for x > 0; log 1 is zero exactly.
+
+    Two roundings, each outward: of x to a decimal, and of its logarithm to the next decimal above.
+
+    >>> log_down(Fraction(2)) < log_up(Fraction(2)) < log_down(Fraction(2)) + Fraction(1, 10**50)
+    True
+    """
     if x == 1:
         return Fraction(0)
     return Fraction(CONTEXT.next_plus(CONTEXT.ln(_rounded(x, ROUND_CEILING))))
 
 
 def log_down(x: Fraction) -> Fraction:
-    """Return a rational below log x for x > 0."""
+    """Return a rational below log x for x > 0: minus a bound above log 1/x."""
     return -log_up(1 / x)
 
 
@@ -362,6 +373,7 @@ def fraction_text(x: Fraction) -> str:
     >>> fraction_text(Fraction(3, 2)), fraction_text(Fraction(-4))
     ('3/2', '-4')
     """
+    # decimal digits of such numbers take quadratic time, and Python refuses to read them back
     long = max(x.numerator.bit_length(), x.denominator.bit_length()) > DECIMAL_BITS
     if long:
         return f"{x.numerator:#x}/{x.denominator:#x}"
@@ -395,7 +407,7 @@ def exact_text(x: Fraction) -> str:
 
 
 def _is_float(x: Fraction) -> bool:
-    """Whether a normal float is exactly x."""
+    """Return whether a normal float is exactly x."""
     bits = max(x.numerator.bit_length(), x.denominator.bit_length())
     return bits < 1000 and Fraction(float(x)) == x
 
