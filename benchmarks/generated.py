@@ -168,7 +168,7 @@ class EditDistance:
 class Lists:
     """What a model generated for the test words, and what is right."""
 
-    truths: list[Phones]
+    y_true: list[Phones]
     best: list[Phones]  # of the highest score
     draws: list[list[Phones]]
     seconds: float  # of training
@@ -211,7 +211,7 @@ def quality(lists: Lists, metric: EditDistance) -> tuple[np.ndarray, Any, float]
     most = [Counter(row).most_common(1)[0][0] for row in lists.draws]
     chosen = (lists.best, most, decisions.labels)
     errors = np.array(
-        [[metric(c, t) for c, t in zip(row, lists.truths, strict=True)] for row in chosen]
+        [[metric(c, t) for c, t in zip(row, lists.y_true, strict=True)] for row in chosen]
     )
     best = cs.decide(metric, samples=lists.draws, candidates=[[row] for row in lists.best])
     return errors.T, decisions, float((best.expected_loss - decisions.expected_loss).mean())
@@ -271,7 +271,7 @@ def spending(lists: Lists, metric: EditDistance, full: list[Phones], found: list
         return np.asarray(cs.decide(metric, samples=draws, candidates=single).expected_loss)
 
     def error(chosen: list[Phones]) -> np.ndarray:
-        return np.array([metric(c, t) for c, t in zip(chosen, lists.truths, strict=True)])
+        return np.array([metric(c, t) for c, t in zip(chosen, lists.y_true, strict=True)])
 
     least, reference = risk(full), error(full)
     rows = []
@@ -333,7 +333,7 @@ def page(quick: bool, python: str | None) -> str:
             met = bootstrap_difference(errors[:, 0], errors[:, 2])[1] > 0
             parts.append(f"Required: an interval above 0. {'Met' if met else '**Missed**'}.")
             n = min(PEERS, len(test))
-            some = Lists(lists.truths[:n], lists.best[:n], lists.draws[:n], 0.0)
+            some = Lists(lists.y_true[:n], lists.best[:n], lists.draws[:n], 0.0)
             spent, release = budgets(some, metric), ""
             if python:
                 release, theirs = peers(some, python)

@@ -26,7 +26,7 @@ def demo(tmp_path_factory):
     return result.output, folder
 
 
-def test_demo_analyses_learns_and_draws(demo):
+def test_demo_analyzes_learns_and_draws(demo):
     output, folder = demo
     assert "2^1000" in output  # labels of Hamming over 1000 bits
     assert "certificate" in output

@@ -184,8 +184,8 @@ class Counting:
 
 def random_table(rng, k, m):
     """Costs in [0, 1]: distances of points, so that some candidates are close rivals."""
-    points, truths = rng.normal(size=(k, 2)), rng.normal(size=(m, 2))
-    return 1 - np.exp(-((points[:, None] - truths[None]) ** 2).sum(axis=2) / 2)
+    points, y_true = rng.normal(size=(k, 2)), rng.normal(size=(m, 2))
+    return 1 - np.exp(-((points[:, None] - y_true[None]) ** 2).sum(axis=2) / 2)
 
 
 def test_full_comparison_is_minimum_bayes_risk_over_distinct_samples():

@@ -221,7 +221,7 @@ def test_every_loss_is_offered_or_excused():
 
 def test_every_surrogate_has_a_name(visitor):
     offered = {entry["name"] for entry in visitor.get("/api/options").json()["surrogates"]}
-    assert offered == {name for name, entry in SURROGATES.items() if entry.analysable}
+    assert offered == {name for name, entry in SURROGATES.items() if entry.analyzed}
 
 
 PYTHON = re.compile(r"[A-Z]\w+\(|\w+=|'\w+'|\bNone\b|capability|[a-z]_[a-z]")

@@ -116,7 +116,7 @@ def test_kernel_fits_can_be_tuned_and_other_models_cannot():
 
 def test_registry_states_why_they_are_not_analyzed():
     for cls in (SPOPlusSurrogate, PerturbedFenchelYoungSurrogate):
-        assert SURROGATES[cls.name].not_analysable
+        assert SURROGATES[cls.name].not_analyzed
     with pytest.raises(ConsistructError, match="symmetric noise"):
         cs.calibration_function("path:3x3", surrogate="spo-plus")
     with pytest.raises(ValueError, match="sigma must be"):

@@ -314,7 +314,7 @@ def test_broken_decoders_are_caught(space, contract):
 
 
 def test_other_broken_decoders():
-    with pytest.raises(AssertionError, match="every product runs on valid input; IndexError"):
+    with pytest.raises(AssertionError, match="every method runs on valid input; IndexError"):
         check_structure(NoEmptyBatch(4))
     with pytest.raises(AssertionError, match="decoding is deterministic"):
         check_structure(Sorts(4))

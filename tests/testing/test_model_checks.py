@@ -255,7 +255,7 @@ class LongRefusal(Smoother):
 @pytest.mark.parametrize(
     ("model", "contract"),
     [
-        (ChangesParameters(), "every product runs|unchanged"),
+        (ChangesParameters(), "every method runs|unchanged"),
         (OtherKind(), "kinds lists"),
         (AnswersUnfitted(), "expected before fit"),
         (ReturnsNothing(), "fit returns the model itself"),

@@ -184,7 +184,7 @@ def _of_decisions(
     if cls.excess != "square":
         raise ConsistructError(
             f"of the surrogates of decisions only 'quadratic' is analyzed, got {cls.name!r}: "
-            + (SURROGATES[cls.name].not_analysable if cls.name in SURROGATES else "")
+            + (SURROGATES[cls.name].not_analyzed if cls.name in SURROGATES else "")
         )
     if distributions is not None:
         raise ConsistructError(

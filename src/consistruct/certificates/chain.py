@@ -100,7 +100,7 @@ class State:
         The difference is quadratic between neighboring corners of both: its ends, and its vertex
         where that lies inside, decide.
         """
-        if self.value < other.value:  # far to the right, where both are constant
+        if self.value < other.value:  # right of all corners both are constant
             return False
         points = sorted({*self.z, *other.z})
         gaps = []

@@ -402,7 +402,7 @@ def exact_text(x: Fraction) -> str:
         small = _shown(_decimal(abs(rest), ROUND_HALF_EVEN, 3))
         return f"{exact} (≈ {_shown(rounded)} {sign} {small})"
     if _is_float(x):
-        return f"{exact} (≈ {float(x)!r})"  # as Python writes it
+        return f"{exact} (≈ {float(x)!r})"
     return f"{exact} (≈ {_shown(rounded)})"
 
 

@@ -167,7 +167,7 @@ def catalog(limits: Limits) -> dict[str, Any]:
         "surrogates": [
             {"name": name, "title": entry.title}
             for name, entry in SURROGATES.items()
-            if entry.analysable
+            if entry.analyzed
         ],
         "decodings": [{"name": name, "title": title} for name, title in DECODINGS],
         "files": [{"name": name, "title": TITLES[name]} for name in FILES],

@@ -61,7 +61,8 @@ class Abstain(MatrixLoss):
     @cached_property
     def _columns(self) -> FloatArray:
         require_listable(self.k, "a loss with abstention")
-        # at cost = (k−1)/k the last row is the mean of the others, and the rank drops to k
+        # at cost = (k−1)/k the last row is the mean of the others: the rank of these columns and a
+        # constant drops from k + 1 to k
         return frozen_array(np.vstack([1.0 - np.eye(self.k), np.full((1, self.k), self.cost)]))
 
     @cached_property

@@ -132,7 +132,7 @@ class Loss(Member, ABC):
     is_zero_one: ClassVar[bool] = False
     # whether a true label is the cost of every prediction
     takes_cost_vectors: ClassVar[bool] = False
-    # what the prediction beyond the classes is called, where there is one
+    # name of a prediction that is no class, such as to abstain; None if every prediction is one
     extra_prediction: ClassVar[str | None] = None
 
     @property

@@ -168,7 +168,8 @@ class FBeta(Loss):
         From P(y_t = 0) and P(y_t = 1, |y| = s) for each positive size s that occurs,
         (n, T, 1 + sizes), they are exact, however labels depend on each other.
         """
-        # sizes restrict what is learned from; independent labels make sets of every size
+        # two columns are P(y_t = 0), P(y_t = 1) only if all sizes are allowed; with one allowed
+        # size s they are P(y_t = 0), P(y_t = 1, |y| = s), joint probabilities already
         two = marginals.shape[2] == 2 and self.sizes is None
         joint = joint_with_count(marginals[:, :, 1]) if two else marginals[:, :, 1:]
         positive = [s for s in self.true_labels.allowed_sizes if s > 0]

@@ -230,7 +230,7 @@ class Tree(MatrixLoss):
         nodes = np.take_along_axis(rows.astype(np.int64), np.maximum(column, 0), axis=1)
         # the row behind all nodes stands for "any leaf"; one root stands for that already
         top = len(self.parents)
-        if (self.parents < 0).sum() == 1:  # its one root holds all leaves already
+        if (self.parents < 0).sum() == 1:
             top = int(np.argmin(self.parents))
         return frozen_array(np.where(column >= 0, nodes, top), np.int64)
 

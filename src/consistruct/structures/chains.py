@@ -7,7 +7,7 @@ computed, each in O(T s²) and compiled (`_chain_kernels`), for whole batches of
 * log Z = log Σ_y exp score(y) and the marginals P(y_t = a), P(y_t = a, y_{t+1} = b) of the
   distribution p(y) ∝ exp score(y) (`chain_marginals`): forward-backward;
 * from the marginals, exact samples and decisions: argmax_a P(y_t = a) is the decision of least
-  expected Hamming loss, because E[Hamming(ŷ, y)] = Σ_t (1 − P(y_t = ŷ_t)) / T falls apart.
+  expected Hamming loss, because E[Hamming(ŷ, y)] = Σ_t (1 − P(y_t = ŷ_t)) / T is a sum over parts.
 
 `Chain` is the structure for one length: θ holds T·s unary scores, then (T−1)·s² edge scores.
 `ChainScores` holds packed sequences, whose edge scores may be shared.

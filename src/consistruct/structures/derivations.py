@@ -199,7 +199,8 @@ class DerivedLabels(FiniteLabels):
         flat = np.where(used == 1, 1.0, -np.inf).ravel()
         best, _ = self.structure.batch(np.full(len(used), self.structure.n)).best(flat)
         legal &= best == used.sum(axis=1, dtype=np.int64)
-        # and if it is the form of these parts: what `parts_of` overlooks must not pass
+        # and only if `labels_of` writes these parts as this very label: `parts_of` may ignore
+        # entries (the partner of an unpaired base, say), and wrong ones would pass
         kept = np.flatnonzero(legal)
         same = self.structure.labels_of(used[kept]) == numbers[kept]
         legal[kept] = same.all(axis=tuple(range(1, labels.ndim)))

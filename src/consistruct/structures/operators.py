@@ -139,7 +139,7 @@ class DenseGram(BaseGram):
         return right.T / singular
 
     def eigenvalues(self) -> tuple[FloatArray, tuple[int, ...]]:
-        # those of Ḡ itself, as many as the rank that the scaled columns have
+        # `_svd` has scaled columns, which fix the rank; the eigenvalues are those of the unscaled Ḡ
         _, singular, _ = np.linalg.svd(self.factor, full_matrices=False)
         return group_equal(singular[: len(self._svd[0])] ** 2)
 

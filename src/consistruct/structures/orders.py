@@ -328,7 +328,6 @@ class Positions(Structure):
         if (np.diff(discount) < 0).all():
             # every order sorts its own positions, and strictly
             return Predictable(size)
-        # items on positions that count alike are listed by number
         # where positions count alike only the order by item number wins; the others are merged
         # with it, and counting what is left takes a list
         orders: LabelArray = self.predictions.enumerate()

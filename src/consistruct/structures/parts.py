@@ -1,8 +1,8 @@
 """Parts scored one by one: bit vectors, multi-label sets, states of T positions.
 
 A label has T parts with s states each; `Separable` gives one score to every part and state, so that
-everything falls apart into parts. `PartScores` is what this family shares with chains, where
-neighbors are scored together too (`chains.py`).
+sums and maxima over labels split into one per part. `PartScores` is what this family shares with
+chains, where neighbors are scored together too (`chains.py`).
 
 Under the uniform measure both are diagonalized by their ANOVA terms (`ProductGram`). A score
 function f(y) = Σ_t α_t(y_t) + Σ_t β_t(y_t, y_{t+1}) splits into uncorrelated terms

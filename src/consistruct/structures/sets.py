@@ -249,7 +249,7 @@ def _decode_by_bounds(
         size = 0
         for m in order:
             if bounds[m] + slack < value:
-                break  # and so are all sizes that follow
+                break  # bounds fall along `order`: no later size can win either
             items[:] = 0.0
             for s in range(n_sizes):
                 for t in range(T):

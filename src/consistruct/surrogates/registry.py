@@ -59,14 +59,15 @@ class SurrogateEntry:
         For menus and tables.
     chain : type or None
         The same surrogate on chains of any length.
-    not_analysable, not_on_chains : str
-        Why not; empty where it is.
+    not_analyzed, not_on_chains : str
+        Why it has no calibration function, and why it cannot be trained on chains; empty where it
+        can.
     """
 
     cls: type[BaseSurrogate]
     title: str
     chain: type[ChainSurrogate] | None = None
-    not_analysable: str = ""
+    not_analyzed: str = ""
     not_on_chains: str = ""
 
     @property
@@ -74,11 +75,13 @@ class SurrogateEntry:
         return self.cls.name
 
     @property
-    def analysable(self) -> bool:
-        return not self.not_analysable
+    def analyzed(self) -> bool:
+        """Whether `calibration_function` takes it."""
+        return not self.not_analyzed
 
     @property
     def on_chains(self) -> bool:
+        """Whether chains of any length can be trained with it."""
         return self.chain is not None
 
 
@@ -103,17 +106,15 @@ SURROGATES: dict[str, SurrogateEntry] = {
         SurrogateEntry(SparsemaxSurrogate, "sparsemax", not_on_chains=_PROJECTION),
         SurrogateEntry(HingeSurrogate, "hinge (structured SVM)", ChainHinge),
         SurrogateEntry(
-            SoftmaxMarginSurrogate, "softmax-margin", ChainSoftmaxMargin, not_analysable=_NO_FORM
+            SoftmaxMarginSurrogate, "softmax-margin", ChainSoftmaxMargin, not_analyzed=_NO_FORM
         ),
         SurrogateEntry(MaxMinMarginSurrogate, "max-min margin", not_on_chains=_GAME),
         SurrogateEntry(LinearRegretSurrogate, "linear regret", not_on_chains=_PROJECTION),
-        SurrogateEntry(
-            SPOPlusSurrogate, "SPO+", not_analysable=_SYMMETRIC, not_on_chains=_DECISIONS
-        ),
+        SurrogateEntry(SPOPlusSurrogate, "SPO+", not_analyzed=_SYMMETRIC, not_on_chains=_DECISIONS),
         SurrogateEntry(
             PerturbedFenchelYoungSurrogate,
             "perturbed Fenchel–Young",
-            not_analysable=_IMITATES,
+            not_analyzed=_IMITATES,
             not_on_chains=_DECISIONS,
         ),
     )
@@ -158,13 +159,13 @@ def analyzed_class(surrogate: SurrogateLike, decoding: str) -> type[BaseSurrogat
     if cls.excess is None:
         known = SURROGATES.get(cls.name)
         # a class of one's own may have the name of a registered one, but not its reasons
-        why = known.not_analysable if known is not None and known.cls is cls else ""
+        why = known.not_analyzed if known is not None and known.cls is cls else ""
         raise CapabilityError(
             cls.name,
             "excess",
             "a calibration function",
             (why or "derive it from ABSurrogate or DistributionSurrogate")
-            + f"; analyzed are {', '.join(n for n, e in SURROGATES.items() if e.analysable)}",
+            + f"; analyzed are {', '.join(n for n, e in SURROGATES.items() if e.analyzed)}",
         )
     return cls
 

@@ -108,7 +108,7 @@ def reports_errors(
         except Exception as error:
             # a crash deep in NumPy names neither the subject nor what was tried; this line does
             Contracts(subject).ensure(
-                False, "every product runs on valid input", f"{type(error).__name__}: {error}"
+                False, "every method runs on valid input", f"{type(error).__name__}: {error}"
             )
 
     return reporting

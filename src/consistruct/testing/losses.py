@@ -330,7 +330,7 @@ def check_huge_loss(loss: Loss, *, random_state: int = 0) -> None:
         space = loss.score_space
         small = space.width <= SMALL_WIDTH
     except TooManyLabelsError:
-        return  # the span itself needs the matrix, and states it
+        return  # this span needs the whole matrix, and its error says so
     pred = loss.predictions.sample(N_SAMPLES, rng)
     if not small:
         _check_refusals(loss, space, pred)

@@ -12,8 +12,8 @@ from consistruct.protocols import FloatArray, IntArray
 
 __all__ = ["RecallMean"]
 
-# recalls below count as this in gradients, which are infinite at 0: the direction stays the one
-# towards the class that is missed
+# Smaller recalls count as this in gradients, which are infinite at recall 0; the gradient still
+# points towards the class that is missed.
 LEAST = 1e-3
 # powers on the way to the least recall. Each rule starts the search for the next power; going to
 # the minimum at once would see one class at a time, as its gradient does

@@ -143,7 +143,8 @@ class GainLoss(RelevanceLoss):
         order = np.argsort(direction, axis=1, kind="stable")
         best_grade = self.n_grades - 1
         members = np.tril(np.ones((n, n)))
-        gain = self._gain((best_grade * members).astype(np.int64))  # row k − 1 has k items
+        # row k − 1: k items of the best grade
+        gain = self._gain((best_grade * members).astype(np.int64))
         ideal = self._normalizer(gain)
         sums = np.take_along_axis(direction, order, axis=1).cumsum(axis=1)
         values = -sums * gain[:, 0] / ideal + offset_weight

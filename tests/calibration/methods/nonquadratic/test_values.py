@@ -512,9 +512,9 @@ def test_a_window_that_is_too_small_is_refused():
 @pytest.mark.parametrize("name", SURROGATES)
 def test_the_registry_tells_what_can_be_analyzed(name):
     entry = SURROGATES[name]
-    assert entry.analysable == (entry.cls.excess is not None)
+    assert entry.analyzed == (entry.cls.excess is not None)
     loss = cs.losses.CostMatrix([[0, 1, 2], [1, 0, 1], [2, 1, 0]])
-    if entry.analysable:
+    if entry.analyzed:
         by_name = cs.calibration_function(loss, surrogate=name)
         assert by_name.surrogate == name
         by_class = cs.calibration_function(loss, surrogate=entry.cls)

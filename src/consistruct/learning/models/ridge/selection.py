@@ -67,7 +67,7 @@ SINGLE_PRECISION_MARGIN = 64.0  # float32 roundings of the matrix that a penalty
 class OutputPenalty:
     """Which outputs are penalized how much: tr(WᵀḠW) needs nothing, ‖W‖² the eigenbasis of Ḡ.
 
-    In the eigenbasis E of Ḡ = E diag(g) Eᵀ the risk ½(θ+u)ᵀḠ(θ+u) + (α/2)‖W‖² falls apart into
+    In the eigenbasis E of Ḡ = E diag(g) Eᵀ the risk ½(θ+u)ᵀḠ(θ+u) + (α/2)‖W‖² splits into
     ridge problems with penalties α/g_e; directions with g_e = 0 change no score and stay zero.
     """
 
