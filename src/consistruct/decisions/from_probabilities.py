@@ -23,6 +23,7 @@ from consistruct.decisions.reading import (
     columns_by_class,
     loss_for,
     read_given,
+    refuse_two_names,
     stacked,
 )
 from consistruct.decisions.recalibration import calibrated
@@ -64,21 +65,27 @@ def decide_from_probabilities(
     given = read_given(probabilities, classes)
     # `rows` speaks of the costs of each row where they are given
     task = loss_for(loss, rows if costs is None else None, given.values)
-    # a family of all lengths has no shape; it decides length by length, or token by token
     try:
         shape = task.true_labels.shape
-    except FamilyError:
-        return _named_states(_from_families(task, given.values, calibrate), classes, task)
-    if costs is not None and not task.is_zero_one:
-        raise ValueError(f"costs= replace the loss, but loss is {task!r}; pass 'zero-one'")
-    of_rows = task.takes_cost_vectors or shape == () or task.solver is not None
-    if not of_rows or task.solver is not None:
+    except FamilyError:  # a family of all lengths has no shape
+        shape = None
+    of_classes = task.solver is None and (task.takes_cost_vectors or shape == ())
+    if not of_classes:
         for name, value in (("costs", costs), ("limits", limits)):
             if value is not None:
                 raise ValueError(f"{name}= are for predictions that are classes, not for {task!r}")
     if task.takes_cost_vectors or task.solver is not None:
         if calibrate is not None:
             raise ValueError(f"{task!r} takes predicted costs, which calibrate= does not correct")
+        if classes is not None and task.solver is not None:
+            raise ValueError(f"{task!r} decides about numbers without names; omit classes=")
+    if of_classes:
+        refuse_two_names(given, classes)
+        if costs is not None and not task.is_zero_one:
+            raise ValueError(f"costs= replace the loss, but loss is {task!r}; pass 'zero-one'")
+    if shape is None:  # length by length, or token by token
+        return _named_states(_from_families(task, given.values, calibrate), classes, task)
+    if task.takes_cost_vectors or task.solver is not None:
         return _from_costs(task, given, limits)
     if shape == ():
         return _from_classes(task, given, costs, rows, calibrate, limits)

@@ -35,6 +35,7 @@ __all__ = [
     "columns_by_class",
     "loss_for",
     "read_given",
+    "refuse_two_names",
     "stacked",
 ]
 
@@ -95,6 +96,16 @@ def read_given(values: Any, classes: Any = None, what: str = "probabilities") ->
 
 def _given_names(classes: Any) -> list[Any] | None:
     return None if classes is None else np.asarray(as_array(classes, "classes")).tolist()
+
+
+def refuse_two_names(given: Given, classes: Any) -> None:
+    """Raise if a data frame names its columns and `classes` names them otherwise."""
+    names = _given_names(classes)
+    if names is not None and [str(name) for name in given.names or ()] != [*map(str, names)]:
+        raise ValueError(
+            f"the columns of probabilities are called {listed(given.names or ())}, but classes= "
+            f"are {listed(names)}; rename the columns, or omit classes="
+        )
 
 
 def loss_for(loss: Any, rows: Any, values: Any) -> Loss:

@@ -25,7 +25,12 @@ import numpy as np
 
 from consistruct._members import ArrayField, Member
 from consistruct._validation import check_count
-from consistruct.decisions.reading import check_distributions, columns_by_class, read_given
+from consistruct.decisions.reading import (
+    check_distributions,
+    columns_by_class,
+    read_given,
+    refuse_two_names,
+)
 from consistruct.decisions.result import Decisions
 from consistruct.losses.matrix import Axis, CostMatrix
 from consistruct.protocols import FloatArray, IntArray
@@ -241,7 +246,7 @@ def _least_of_others(values: FloatArray) -> FloatArray:
 
 
 def decide_from_ranges(
-    ranges: CostRanges, probabilities: Any, *, classes: Any = None, **others: Any
+    ranges: CostRanges, probabilities: Any, *, classes: Any = None
 ) -> RangeDecisions:
     """Return argmin_a [U_a − min_{b ≠ a} L_b]₊ for each row; ties go to the first prediction.
 
@@ -252,20 +257,15 @@ def decide_from_ranges(
         Of the true labels, as `decide` takes them.
     classes : sequence, optional
         Names of the columns.
-    **others
-        Further options of `decide`: None.
 
     Returns
     -------
     decisions : RangeDecisions
     """
-    for name, value in others.items():
-        if value is not None:
-            raise ValueError(
-                f"ranges of costs take probabilities and classes=, got {name}=; leave it out"
-            )
     middle = ranges.middle
-    p, labels = columns_by_class(read_given(probabilities, classes), middle)
+    given = read_given(probabilities, classes)
+    refuse_two_names(given, classes)
+    p, labels = columns_by_class(given, middle)
     note = check_distributions(p)
     high, low = p @ ranges.upper.T, p @ ranges.lower.T
     # below 0 where a is certainly best: then b = a is the best prediction, and nothing is lost

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from consistruct.certificates.exact import fraction_text
 from consistruct._members import describe_count
 from consistruct.calibration import calibration_function
+from consistruct.certificates.exact import fraction_text
 from consistruct.charts.model import Chart, Series
 from consistruct.decisions import decide
 from consistruct.decisions.classes import ClassLabels, class_labels, distinct_labels

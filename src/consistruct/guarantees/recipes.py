@@ -19,8 +19,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from consistruct.certificates.exact import solve_integers
 from consistruct.calibration.lp import minimize, simplex_row
+from consistruct.certificates.exact import solve_integers
 from consistruct.protocols import FloatArray, IntArray
 
 __all__ = [
