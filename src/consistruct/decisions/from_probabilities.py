@@ -142,6 +142,7 @@ def _from_classes(
         p, note = calibrated(p, validation, codes)
         notes.append(note)
     if costs is not None:
+        # Σ_y p(y) C_i[c, y]: linear in p like a target, but with another map for each row
         tensor = cost_tensor(costs, len(p), p.shape[1], rows)
         losses = row_losses(tensor, statistic.project(p))
         named = ClassLabels(labels.classes, labels.classes)
@@ -166,7 +167,7 @@ def _class_losses(
 
 
 def _from_costs(loss: Loss, given: Given, limits: Mapping[Any, Any] | None) -> Decisions:
-    """Decide from predicted costs: E[target | x] itself."""
+    """Decide from predicted costs (n, d), whose target is E[target | x] itself."""
     values = given.values
     if values.ndim != 2:
         raise ValueError(f"{loss!r} takes predicted costs, (n, costs), got shape {values.shape}")
@@ -219,6 +220,8 @@ def _listed(
 def _limit_notes(
     names: Any, most: IntArray, losses: FloatArray, codes: IntArray, within: IntArray
 ) -> list[str | None]:
+    """State each limit, how many rows wanted it, and what all limits cost on average."""
+    # both means are of expected losses: the limits can only raise it
     each = np.arange(len(losses))
     price = losses[each, within].mean() - losses[each, codes].mean()
     wanted = np.bincount(codes, minlength=len(names))
@@ -266,6 +269,7 @@ def _from_parts(loss: Loss, given: Given, calibrate: tuple[Any, Any] | None) -> 
             notes.append("some expected gains are negative, so that expected_loss is out of range")
         notes.append("each row is taken to have a relevant item, and its numbers to be mean gains")
         return _structured(loss, *loss.independent_target(values), notes)
+    # label sets are two states per label, in or out
     states = getattr(loss.true_labels, "n_states", 2)
     # members by the size of their set: exact for F-beta, where marginals need independence
     if values.ndim == 3 and calibrate is None and values.shape[2] == loss.sized_columns:
@@ -323,6 +327,7 @@ def _structured(
         second[each, cheapest // prices.shape[2]] = cheapest % prices.shape[2]
         gap = np.maximum(flat[each, cheapest], 0.0)
         return Decisions(labels, least.sum(axis=(1, 2)) + offset, second, gap, kept)
+    # parts interact (orders, F-beta): no part can be changed by itself
     expected = np.einsum("nw,nw->n", space.embed(labels), target) + offset
     size = space.predictions.size
     if size is None or not 1 < size <= MOST_LISTED:
@@ -336,7 +341,7 @@ def _structured(
 
 
 def _from_families(loss: Any, values: Any, calibrate: tuple[Any, Any] | None) -> Decisions:
-    """Decide about sequences or queries of several lengths."""
+    """Decide about sequences or queries of several lengths, in lists where these differ."""
     if isinstance(values, np.ndarray):  # all of one length
         return _from_parts(loss.at(values.shape[1]), Given(values), calibrate)
     packed = values if isinstance(values, Ragged) else Ragged.pack(values)
@@ -344,6 +349,7 @@ def _from_families(loss: Any, values: Any, calibrate: tuple[Any, Any] | None) ->
         raise ValueError("calibrate= takes rows of one length; pool the tokens and correct them")
     if loss.hamming_shape is not None:
         return _from_tokens(loss, packed)
+    # ragged rows cannot be one array: those of one length are decided together
     labels: list[Any] = [None] * len(packed)
     expected = np.empty(len(packed))
     for length in np.unique(packed.lengths).tolist():

@@ -492,6 +492,7 @@ class _Search:
 
     @classmethod
     def checked(cls, budget: Any, confidence: Any, rng: Any, loss_range: Any) -> Self:
+        """Build from what the user passed; whatever is out of range is refused."""
         try:
             low, high = loss_range
         except (TypeError, ValueError):
@@ -505,6 +506,7 @@ class _Search:
         return cls(budget, error, np.random.default_rng(rng), low, high)
 
     def choose(self, pairs: _Pairs) -> _Choice:
+        """Return argmin_c Σ_j w_j metric(c, s_j): by all k·m calls if the budget has them."""
         k, m = len(pairs.candidates), len(pairs.samples)
         if self.budget is not None and self.budget < k * m:
             return self._eliminate(pairs, self.budget)

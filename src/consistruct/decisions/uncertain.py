@@ -133,7 +133,7 @@ class CostRanges(Member):
 
     @property
     def middle(self) -> CostMatrix:
-        """The cost matrix in the middle of the ranges."""
+        """Return the cost matrix in the middle of the ranges, (lower + upper)/2."""
         # not (lower + upper)/2: the sum of two finite costs may be none
         middle = self.lower + (self.upper - self.lower) / 2
         return CostMatrix(middle, self.pred_names, self.true_names, rows="pred")
@@ -237,7 +237,7 @@ def _regrets_if_known(
 
 
 def _least_of_others(values: FloatArray) -> FloatArray:
-    """min_{b ≠ a} values[:, b] for each column a; +inf where there is no other."""
+    """Return min_{b ≠ a} values[:, b] for each column a; +inf where there is no other."""
     if values.shape[1] <= 1:
         return np.full_like(values, np.inf)
     # where the least occurs twice it is the second, too: equal columns are each other's rival
