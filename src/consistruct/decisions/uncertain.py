@@ -9,10 +9,10 @@ row, choosing a costs at most this more than the best prediction b under the sam
 since a and b have no cost in common, the worst M has row a at its upper and row b at its lower end.
 So the decision argmin_a R(a, p) takes two matrix products and no optimization.
 
-Decisions are single predictions. A coin that mixes two of them can have less worst-case regret in
-expectation (R_0 R_1/(R_0 + R_1) of two predictions, at least half of the smaller one), but nobody
-wants a coin to decide about him. Of two predictions the smaller regret is that of the smaller
-U + L: the decision is the one for the costs in the middle. From three on it is not.
+Decisions are single predictions. A random choice between two can have less worst-case regret in
+expectation (R_0 R_1/(R_0 + R_1) of two predictions, at least half of the smaller one), but then two
+equal rows may be decided differently. Of two predictions the smaller regret is that of the smaller
+U + L: the decision is the one for the costs in the middle. From three on it need not be.
 """
 
 from __future__ import annotations
