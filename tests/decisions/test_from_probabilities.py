@@ -345,6 +345,8 @@ def test_nothing_given_is_ignored_for_the_loss():
             cs.decide(loss, frame, classes=["bad", "good"])
     with pytest.raises(TypeError, match="takes samples="):
         cs.decide(str.__ne__, [[0.5, 0.5]])
+    with pytest.raises(TypeError, match="got a dict"):
+        cs.decide("zero-one", {"a": [0.5], "b": [0.5]})
 
 
 def test_what_is_open_is_not_guessed():

@@ -8,6 +8,7 @@ import pytest
 
 import consistruct as cs
 from consistruct.decisions.from_samples import decide_from_samples
+from consistruct.exceptions import LossSpecError
 from consistruct.losses import (
     NDCG,
     Abstain,
@@ -161,6 +162,19 @@ def test_tables_of_costs_decide_from_names():
     assert turned.labels.tolist() == ["spam", "spam"]
     with pytest.raises(ValueError, match="rows="):
         cs.decide(table, samples=draws)
+
+
+def test_specs_take_their_sizes_from_the_draws():
+    sets = [[[0, 1, 1], [1, 1, 0], [0, 1, 1]]]
+    assert cs.decide("hamming", samples=sets).labels.tolist() == [[0, 1, 1]]
+    fbeta = cs.decide("fbeta", samples=sets)
+    assert fbeta.expected_loss.tolist() == cs.decide(FBeta(3), samples=sets).expected_loss.tolist()
+    voted = cs.decide("zero-one", samples=[["b", "a", "b"], ["c", "c"]])
+    assert voted.labels.tolist() == ["b", "c"]
+    assert voted.expected_loss.tolist() == pytest.approx([1 / 3, 0.0])
+    for loss, draws in (("zero-one", [[0, 1]]), ("hamming", [[[0, 1]], [[0, 1, 1]]])):
+        with pytest.raises(LossSpecError, match="lacks the number of"):
+            cs.decide(loss, samples=draws)
 
 
 def test_candidates_of_a_known_loss_may_differ_in_number():

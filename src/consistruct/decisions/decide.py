@@ -53,9 +53,9 @@ def decide(
     Parameters
     ----------
     loss : Loss, spec such as "abstain::0.2", table of costs, CostRanges, or function
-        A spec may leave out sizes, which the probabilities tell. For ranges of costs the decisions
-        are those of least worst-case regret; they take probabilities and `classes`. A function
-        ``metric(prediction, truth)`` takes samples.
+        A spec may leave out sizes that the probabilities or samples show. For ranges of costs the
+        decisions are those of least worst-case regret; they take probabilities and `classes`. A
+        function ``metric(prediction, truth)`` takes samples.
     probabilities : array, data frame (pandas, Polars, pyarrow) or list
         ========================  ==========================================================
         loss over                 what is given

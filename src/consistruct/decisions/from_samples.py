@@ -28,8 +28,9 @@ from consistruct.decisions.classes import (
 )
 from consistruct.decisions.result import Decisions
 from consistruct.exceptions import FamilyError
-from consistruct.losses.base import Loss, as_loss, dense_target
+from consistruct.losses.base import Loss, Sizes, as_loss, dense_target
 from consistruct.losses.costs.tables import is_cost_table, loss_with_rows
+from consistruct.losses.registry import parse_loss
 from consistruct.protocols import FloatArray, IntArray
 from consistruct.structures.base import CHUNK_BYTES, ENUMERATION_LIMIT
 
@@ -161,9 +162,9 @@ def decide_from_samples(
                 f"{len(drawn)}"
             )
     if not is_metric(loss):
-        tabled = is_cost_table(loss) or rows is not None
-        known = as_loss(loss_with_rows(loss, rows) if tabled else loss)
-        draws, names = _read_names(known, [np.asarray(row) for row in drawn])
+        arrays = [np.asarray(row) for row in drawn]
+        known = _known_loss(loss, rows, arrays)
+        draws, names = _read_names(known, arrays)
         if candidates is None:
             decisions = _over_all_labels(known, draws, shares)
         else:
@@ -241,6 +242,21 @@ def _shares(weights: Any, rows: list[Any]) -> list[FloatArray]:
         share = share / share.max()  # whose sum cannot overflow
         shares.append(share / share.sum())
     return shares
+
+
+def _known_loss(loss: Any, rows: Any, draws: list[NDArray[Any]]) -> Loss:
+    """Return the loss: a table of costs by `rows`, a spec with sizes that the draws show."""
+    if is_cost_table(loss) or rows is not None:
+        loss = loss_with_rows(loss, rows)
+    if not isinstance(loss, str):
+        return as_loss(loss)
+    # all draws have T parts, or a size is missing: the spec then says which one
+    lengths = {row.shape[1:] for row in draws}
+    shape = lengths.pop() if len(lengths) == 1 else ()
+    # numbers do not show how many classes there are: the last one may not have been drawn
+    named = all(row.dtype.kind in "US" and row.ndim == 1 for row in draws)
+    n_classes = len(distinct_labels(np.concatenate(draws))) if named else None
+    return parse_loss(loss, sizes=Sizes(n_classes, shape[0] if shape else None))
 
 
 def _read_names(

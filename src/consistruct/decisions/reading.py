@@ -70,6 +70,10 @@ def read_given(values: Any, classes: Any = None, what: str = "probabilities") ->
     """
     if isinstance(values, Given):
         return values
+    if isinstance(values, dict):
+        raise TypeError(
+            f"{what} must be an array, a list or a data frame, got a dict; wrap it in one"
+        )
     if is_frame(values):
         columns = list(read_frame(values).columns)
         # pandas numbers the columns of an array: these are no names
