@@ -31,13 +31,14 @@ def test_probabilities_of_whole_labels_decide_any_loss(loss):
 
 @pytest.mark.parametrize("loss", WITH_PARTS, ids=repr)
 def test_independent_parts(loss):
-    (T,), states = loss.true_labels.shape, getattr(loss.true_labels, "n_states", 2)
-    marginals = np.random.default_rng(1).dirichlet(np.ones(states), (6, T))
+    shape, states = loss.true_labels.shape, getattr(loss.true_labels, "n_states", 2)
+    marginals = np.random.default_rng(1).dirichlet(np.ones(states), (6, *shape))
     loss = loss.without_sizes
     try:
         target, offset = loss.independent_target(marginals)
     except CapabilityError:  # which losses those are is asserted below
         return
+    (T,) = shape
     labels = np.array(list(product(range(states), repeat=T)))
     p = np.prod([marginals[:, t][:, labels[:, t]] for t in range(T)], axis=0)  # (6, labels)
     np.testing.assert_allclose(target, p @ dense_target(loss.target(labels)), atol=1e-12)

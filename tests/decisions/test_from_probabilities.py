@@ -1,5 +1,6 @@
 """Decisions against enumeration: every prediction, every true label, the direct formula."""
 
+import inspect
 from itertools import product
 
 import numpy as np
@@ -7,6 +8,7 @@ import pandas as pd
 import pytest
 
 import consistruct as cs
+from consistruct.decisions import CostRanges
 from consistruct.exceptions import ConsistructError
 from consistruct.losses import (
     NDCG,
@@ -289,6 +291,62 @@ def test_what_people_get_wrong_is_one_line(loss, given, options, reason):
     with pytest.raises(ValueError, match=reason) as caught:
         cs.decide(loss, given, **options)
     assert "\n" not in str(caught.value)
+
+
+RANGES = CostRanges([[0, 5], [1, 0]], [[0, 20], [1, 0]], rows="pred")
+OPTIONS = {
+    "rows": "pred",
+    "classes": ["a", "b"],
+    "costs": np.zeros((1, 2, 2)),
+    "calibrate": ([[0.5, 0.5]], ["a"]),
+    "limits": {"a": 1},
+    "weights": [1.0],
+    "candidates": [["a"]],
+    "budget": 1,
+    "confidence": 0.9,
+    "loss_range": (0, 1),
+    "rng": 0,
+}
+
+
+@pytest.mark.parametrize(
+    ("loss", "given", "taken"),
+    [
+        ("zero-one", {"probabilities": [[0.5, 0.5]]}, "rows classes costs calibrate limits"),
+        (RANGES, {"probabilities": [[0.5, 0.5]]}, "classes"),
+        ("zero-one:2", {"samples": [[0]]}, "rows weights candidates"),
+        (str.__ne__, {"samples": [["a"]]}, "weights candidates budget"),
+        (
+            str.__ne__,
+            {"samples": [["a"]], "budget": 1},
+            "weights candidates budget confidence loss_range rng",
+        ),
+    ],
+)
+def test_options_apply_or_are_refused(loss, given, taken):
+    for name in OPTIONS.keys() - set(taken.split()):
+        with pytest.raises(ValueError, match=f"^{name}= does not apply to .*; omit it$"):
+            cs.decide(loss, **given, **{name: OPTIONS[name]})
+    names = list(inspect.signature(cs.decide).parameters)
+    assert set(names) == {"loss", "probabilities", "samples", *OPTIONS}
+    with pytest.raises(TypeError, match="limit"):
+        cs.decide(loss, **given, limit={"a": 1})  # type: ignore[call-arg]
+
+
+def test_nothing_given_is_ignored_for_the_loss():
+    sequences = [[[0.9, 0.1], [0.2, 0.8]]]
+    for option in ({"limits": {0: 1}}, {"costs": np.zeros((1, 2, 2))}):
+        with pytest.raises(ValueError, match="predictions that are classes"):
+            cs.decide(Hamming(None, 2), sequences, **option)
+    frame = pd.DataFrame([[0.9, 0.1]], columns=["good", "bad"])
+    assert cs.decide("zero-one", frame, classes=["good", "bad"]).labels.tolist() == ["good"]
+    for loss in ("zero-one", CostVectors(2), RANGES):
+        with pytest.raises(ValueError, match="'good', 'bad', but classes= are 'bad', 'good'"):
+            cs.decide(loss, frame, classes=["bad", "good"])
+    with pytest.raises(TypeError, match="takes samples="):
+        cs.decide(str.__ne__, [[0.5, 0.5]])
+    with pytest.raises(TypeError, match="got a dict"):
+        cs.decide("zero-one", {"a": [0.5], "b": [0.5]})
 
 
 def test_what_is_open_is_not_guessed():

@@ -8,6 +8,7 @@ import pytest
 
 import consistruct as cs
 from consistruct.decisions.from_samples import decide_from_samples
+from consistruct.exceptions import LossSpecError
 from consistruct.losses import (
     NDCG,
     Abstain,
@@ -149,6 +150,31 @@ def test_draws_may_be_names_of_classes():
         cs.decide(costs, samples=[["eggs", "ham"]])
     with pytest.raises(ValueError, match="have no names"):
         cs.decide(Ordinal(3), samples=[["low", "high"]])
+
+
+def test_tables_of_costs_decide_from_names():
+    table = {"ham": {"spam": 1}, "spam": {"ham": 10}}
+    draws = [["spam", "spam", "ham"], ["spam", "spam", "spam"]]
+    decisions = cs.decide(table, samples=draws, rows="pred")
+    assert decisions.labels.tolist() == ["ham", "spam"]  # 2/3 · 1 against 1/3 · 10
+    assert decisions.expected_loss.tolist() == pytest.approx([2 / 3, 0.0])
+    turned = cs.decide(table, samples=draws, rows="true")  # 2/3 · 10 against 1/3 · 1
+    assert turned.labels.tolist() == ["spam", "spam"]
+    with pytest.raises(ValueError, match="rows="):
+        cs.decide(table, samples=draws)
+
+
+def test_specs_take_their_sizes_from_the_draws():
+    sets = [[[0, 1, 1], [1, 1, 0], [0, 1, 1]]]
+    assert cs.decide("hamming", samples=sets).labels.tolist() == [[0, 1, 1]]
+    fbeta = cs.decide("fbeta", samples=sets)
+    assert fbeta.expected_loss.tolist() == cs.decide(FBeta(3), samples=sets).expected_loss.tolist()
+    voted = cs.decide("zero-one", samples=[["b", "a", "b"], ["c", "c"]])
+    assert voted.labels.tolist() == ["b", "c"]
+    assert voted.expected_loss.tolist() == pytest.approx([1 / 3, 0.0])
+    for loss, draws in (("zero-one", [[0, 1]]), ("hamming", [[[0, 1]], [[0, 1, 1]]])):
+        with pytest.raises(LossSpecError, match="lacks the number of"):
+            cs.decide(loss, samples=draws)
 
 
 def test_candidates_of_a_known_loss_may_differ_in_number():
@@ -393,9 +419,12 @@ def test_one_draw_estimates_the_risk_without_bias():
         ({"samples": [["a"]], "candidates": [["a"], ["b"]]}, "same examples, got 2 and 1"),
         ({"samples": [["a"]], "candidates": [[]]}, "candidates of example 0 are empty"),
         ({"samples": [["a", "b"]], "budget": 0}, "budget must be at least 1"),
-        ({"samples": [["a", "b"]], "confidence": 1.5}, "confidence must be"),
-        ({"samples": [["a", "b"]], "loss_range": 3}, "loss_range must be"),
-        ({"samples": [["a", "b"]], "loss_range": (1, 1)}, r"loss_range\[1\] must be"),
+        ({"samples": [["a", "b"]], "budget": 3, "confidence": 1.5}, "confidence must be"),
+        ({"samples": [["a", "b"]], "budget": 3, "loss_range": 3}, "loss_range must be"),
+        (
+            {"samples": [["a", "b"]], "budget": 3, "loss_range": (1, 1)},
+            r"loss_range\[1\] must be",
+        ),
     ],
 )
 def test_bad_input_gets_one_line(call, message):
@@ -420,8 +449,6 @@ def test_a_budget_needs_a_metric_within_its_range():
         lambda a, b: 7.0 * (a != b), samples=samples, budget=15, loss_range=(0, 7), rng=0
     )
     assert wide.labels[0] == "a"
-    with pytest.raises(ValueError, match="a consistruct loss decides without"):
-        cs.decide(ZeroOne(3), samples=[[0, 1]], budget=3)
 
 
 def test_draws_of_one_example_have_one_length():

@@ -167,6 +167,9 @@ def test_any_classifier_decides_by_ranges():
     assert (model.predict(X) == np.where(fraud > 2 / 27, "fraud", "ok")).all()
     frame = pd.DataFrame({"fraud": fraud, "ok": 1 - fraud})
     assert (cs.decide(ranges, frame).labels == model.predict(X)).all()
+    paid = {("ok", "fraud"): 12.5, ("fraud", "ok"): 1.0}
+    costs = [paid.get(pair, 0.0) for pair in zip(model.predict(X), y, strict=True)]
+    assert model.score(X, y) == pytest.approx(-np.mean(costs))
 
 
 def test_one_prediction_has_no_rival():
@@ -184,8 +187,11 @@ def test_one_prediction_has_no_rival():
         (lambda: CostRanges.from_entries({("a", "b"): 1}, "ab"), r"no cost of \('b', 'a'\)"),
         (lambda: CostRanges.from_entries({("a", "c"): 1}, "ab"), r"no such entry \('a', 'c'\)"),
         (lambda: cs.decide(problem(0)[0], samples=[[0]]), "take probabilities, got samples"),
-        (lambda: cs.decide(*problem(0), limits={0: 1}), r"got limits=; leave it out"),
-        (lambda: cs.decide(*problem(0), rows="pred"), r"got rows=; leave it out"),
+        (
+            lambda: cs.decide(*problem(0), limits={0: 1}),
+            r"limits= does not apply to prob.* \(they take classes=\)",
+        ),
+        (lambda: cs.decide(*problem(0), rows="pred"), r"rows= does not apply to .*; omit it"),
         (lambda: problem(0)[0] and cs.decide(*problem(0)).value_of_knowing(points=1), "points"),
     ],
 )

@@ -32,24 +32,41 @@ UNSEEN = -1
 
 
 class ClassLabels:
-    """Plain classes: `classes` name the true labels, `predictions` what can be predicted."""
+    """Translate between labels as users write them and their codes in a loss.
+
+    Parameters
+    ----------
+    classes : (m,) array
+        Names of the true labels, in the order of the loss.
+    predictions : (k,) array
+        Names of what can be predicted: the classes, and one more where the loss may abstain.
+
+    Examples
+    --------
+    >>> labels = ClassLabels(np.array(["ham", "spam"]), np.array(["ham", "spam", "ask"]))
+    >>> labels.encode(["spam", "eggs"], None), labels.decode(np.array([2, 0]))
+    (array([ 1, -1]), array(['ask', 'ham'], dtype='<U4'))
+    """
 
     def __init__(self, classes: Any, predictions: Any) -> None:
-        self.classes = classes  # (m,) in the order of the loss's true labels
-        self.predictions = predictions  # (k,)
+        self.classes = classes
+        self.predictions = predictions
 
     def class_names(self, loss: Loss) -> Any:
+        """Return the classes sorted, as `classes_` of an estimator has them."""
         return sorted_classes(self.classes)
 
     def encode(self, y: Any, loss: Loss) -> LabelArray:
-        """Codes (n,), −1 where a label is none of the classes."""
+        """Return codes (n,), −1 where a label is none of the classes."""
         labels = np.asarray(y).ravel()
         return refuse_missing_codes(labels, lookup_codes(labels, self.classes))
 
     def decode(self, pred: LabelArray) -> Any:
+        """Return the names of predicted codes (n,)."""
         return self.predictions[pred]
 
     def losses(self, loss: Loss, pred: LabelArray, y: Any) -> FloatArray:
+        """Return L(pred_i, y_i) for predicted codes and true labels by name, (n,)."""
         codes = self.encode(y, loss)
         known = codes != UNSEEN
         # a true label never seen is as wrong as can be
@@ -81,7 +98,26 @@ def sorted_classes(classes: Any) -> Any:
 
 
 def class_labels(loss: Loss, distinct: Any) -> ClassLabels:
-    """Names of the loss where it has some, else codes 0..m−1, else the sorted classes of y."""
+    """Return what the labels of a loss are called, given those that occur in data.
+
+    These are the names of the loss where it has some, else the labels themselves if there are as
+    many as the loss has, else codes 0..m−1. Labels and names are compared as text, so that a cost
+    file with the columns 1, 2, 3 fits integers; the dtype stays that of the data.
+
+    Parameters
+    ----------
+    loss : Loss
+        Over m classes.
+    distinct : array
+        The different labels of the data, each once.
+
+    Examples
+    --------
+    >>> from consistruct.losses import CostMatrix
+    >>> costs = CostMatrix([[0, 9], [1, 0]], ("low", "high"), ("low", "high"), rows="pred")
+    >>> class_labels(costs, np.array(["high", "low"])).classes
+    array(['low', 'high'], dtype='<U4')
+    """
     true_labels, predictions = loss.true_labels, loss.predictions
     assert isinstance(true_labels, Classes)
     names = true_labels.names
@@ -102,8 +138,10 @@ def class_labels(loss: Loss, distinct: Any) -> ClassLabels:
             )
         return _numbered_labels(loss, names)
     if len(distinct) == true_labels.size:
-        classes = distinct  # in the order given: numbers too may be ordered otherwise than by size
+        # not sorted here: the caller may know another order, such as that of an ordinal loss
+        classes = distinct
     elif are_codes(distinct, true_labels.size):
+        # a class may be missing in a fold or a batch, and codes still state which one it is
         classes = np.arange(true_labels.size).astype(distinct.dtype, copy=False)
     else:
         raise ValueError(
@@ -116,7 +154,7 @@ def class_labels(loss: Loss, distinct: Any) -> ClassLabels:
 
 
 def _numbered_labels(loss: Loss, names: Sequence[str]) -> ClassLabels:
-    """Labels of a loss with names where y contains numbers 0..m−1 in their place.
+    """Return the labels of a loss with names where y contains numbers 0..m−1 in their place.
 
     Meta-estimators of scikit-learn (voting, stacking, bagging) number the *sorted* classes before
     they fit, so that numbers are places among the sorted names, not rows of the cost matrix.
@@ -153,12 +191,13 @@ def _sort_key(names: Sequence[str]) -> Callable[[str], Any]:
 
 
 def _prediction_labels(loss: Loss, classes: Any) -> Any:
-    """What predictions are called: the classes, with one more for abstaining, or else numbers."""
+    """Return what predictions are called: the classes, with one more to abstain, or numbers."""
     size = loss.predictions.size
     assert size is not None
     if loss.extra_prediction is not None and size == len(classes) + 1:
         if classes.dtype.kind not in "iuf":
             return as_kind([*classes.tolist(), loss.extra_prediction], np.dtype(object))
+        # integers 0..m−1 go on with m; other numbers take −1, the outlier label of scikit-learn
         label = len(classes) if np.array_equal(classes, np.arange(len(classes))) else -1
         if label in classes:
             raise ValueError(
@@ -170,7 +209,7 @@ def _prediction_labels(loss: Loss, classes: Any) -> Any:
 
 
 def distinct_labels(labels: Any) -> Any:
-    """The different labels in order, which must be of one type."""
+    """Return the different labels sorted; they must be of one type."""
     try:
         return np.unique(np.asarray(labels))
     except TypeError:
@@ -181,7 +220,7 @@ def distinct_labels(labels: Any) -> Any:
 
 
 def in_order(distinct: Any, order: Any, requested: object) -> Any:
-    """The classes from the lowest to the highest, for a loss or metric that requests it.
+    """Return the classes from the lowest to the highest, for a loss or metric with an order.
 
     Numbers have an order, and so have text that is numbers and single letters; other text must
     be put in order by whoever knows it.
@@ -211,17 +250,25 @@ def in_order(distinct: Any, order: Any, requested: object) -> Any:
 
 
 def lookup_codes(labels: Any, classes: Any) -> LabelArray:
-    """Position of each label in `classes`, −1 if it is not there."""
+    """Return the position of each label in `classes`, −1 if it is not there.
+
+    >>> lookup_codes(np.array([7, 3, 8]), np.array([3, 7]))
+    array([ 1,  0, -1])
+    """
     if len(labels) == 0:
         return np.zeros(0, dtype=np.int64)
     _check_kinds(labels, classes)
     if labels.dtype.kind in "OUS" or classes.dtype.kind in "OUS":
+        # a dict, since objects of several types cannot be sorted; reversed, so that the first of
+        # two equal names counts
         position = {label: code for code, label in reversed(list(enumerate(classes.tolist())))}
         return np.array([position.get(label, UNSEEN) for label in labels.tolist()], dtype=np.int64)
+    # codes already, the usual case of a million rows: no search
     whole = labels.dtype.kind in "iu" and classes.dtype.kind in "iu"
     if whole and np.array_equal(classes, np.arange(len(classes))):
         inside = (labels >= 0) & (labels < len(classes))
         return np.where(inside, labels.astype(np.int64), UNSEEN)
+    # classes may be in any order: binary search needs them sorted, the codes must not be
     order = np.argsort(classes, kind="stable")
     place = np.minimum(np.searchsorted(classes, labels, sorter=order), len(classes) - 1)
     codes = order[place]
@@ -242,12 +289,12 @@ def _check_kinds(labels: Any, classes: Any) -> None:
 
 
 def are_codes(distinct: Any, size: int) -> bool:
-    """Whether labels are integers of 0..size−1 already."""
+    """Return whether labels are integers of 0..size−1 already."""
     return distinct.dtype.kind in "iub" and int(distinct.min()) >= 0 and int(distinct.max()) < size
 
 
 def as_kind(labels: list[Any], kind: np.dtype[Any]) -> Any:
-    """Labels as an array of the dtype of y where they fit, else of objects."""
+    """Return labels as an array of the dtype of y where they fit, else of objects."""
     if kind.kind in "US":
         return np.array(labels)
     if kind.kind in "iufb":
@@ -255,17 +302,18 @@ def as_kind(labels: list[Any], kind: np.dtype[Any]) -> Any:
             return np.array(labels).astype(kind)
         except ValueError:  # names that are no numbers
             pass
+    # np.array(labels, dtype=object) would make a matrix of labels that are tuples
     array = np.empty(len(labels), dtype=object)
     array[:] = labels
     return array
 
 
 def shown(label: Any) -> str:
-    """A label as messages show it."""
+    """Return a label as messages show it: 'ham' or 3, not np.str_('ham')."""
     return repr(label.item() if isinstance(label, np.generic) else label)
 
 
 def listed(labels: Any) -> str:
-    """Several labels as messages show them, the first eight."""
+    """Return the first eight labels as messages show them."""
     first = [shown(label) for label in list(labels)[:8]]
     return ", ".join(first) + (", …" if len(labels) > 8 else "")

@@ -23,6 +23,7 @@ from consistruct.decisions.reading import (
     columns_by_class,
     loss_for,
     read_given,
+    refuse_two_names,
     stacked,
 )
 from consistruct.decisions.recalibration import calibrated
@@ -64,21 +65,27 @@ def decide_from_probabilities(
     given = read_given(probabilities, classes)
     # `rows` speaks of the costs of each row where they are given
     task = loss_for(loss, rows if costs is None else None, given.values)
-    # a family of all lengths has no shape; it decides length by length, or token by token
     try:
         shape = task.true_labels.shape
-    except FamilyError:
-        return _named_states(_from_families(task, given.values, calibrate), classes, task)
-    if costs is not None and not task.is_zero_one:
-        raise ValueError(f"costs= replace the loss, but loss is {task!r}; pass 'zero-one'")
-    of_rows = task.takes_cost_vectors or shape == () or task.solver is not None
-    if not of_rows or task.solver is not None:
+    except FamilyError:  # a family of all lengths has no shape
+        shape = None
+    of_classes = task.solver is None and (task.takes_cost_vectors or shape == ())
+    if not of_classes:
         for name, value in (("costs", costs), ("limits", limits)):
             if value is not None:
                 raise ValueError(f"{name}= are for predictions that are classes, not for {task!r}")
     if task.takes_cost_vectors or task.solver is not None:
         if calibrate is not None:
             raise ValueError(f"{task!r} takes predicted costs, which calibrate= does not correct")
+        if classes is not None and task.solver is not None:
+            raise ValueError(f"{task!r} decides about numbers without names; omit classes=")
+    if of_classes:
+        refuse_two_names(given, classes)
+        if costs is not None and not task.is_zero_one:
+            raise ValueError(f"costs= replace the loss, but loss is {task!r}; pass 'zero-one'")
+    if shape is None:  # length by length, or token by token
+        return _named_states(_from_families(task, given.values, calibrate), classes, task)
+    if task.takes_cost_vectors or task.solver is not None:
         return _from_costs(task, given, limits)
     if shape == ():
         return _from_classes(task, given, costs, rows, calibrate, limits)
@@ -135,6 +142,7 @@ def _from_classes(
         p, note = calibrated(p, validation, codes)
         notes.append(note)
     if costs is not None:
+        # Σ_y p(y) C_i[c, y]: linear in p like a target, but with another map for each row
         tensor = cost_tensor(costs, len(p), p.shape[1], rows)
         losses = row_losses(tensor, statistic.project(p))
         named = ClassLabels(labels.classes, labels.classes)
@@ -159,7 +167,7 @@ def _class_losses(
 
 
 def _from_costs(loss: Loss, given: Given, limits: Mapping[Any, Any] | None) -> Decisions:
-    """Decide from predicted costs: E[target | x] itself."""
+    """Decide from predicted costs (n, d), whose target is E[target | x] itself."""
     values = given.values
     if values.ndim != 2:
         raise ValueError(f"{loss!r} takes predicted costs, (n, costs), got shape {values.shape}")
@@ -212,6 +220,8 @@ def _listed(
 def _limit_notes(
     names: Any, most: IntArray, losses: FloatArray, codes: IntArray, within: IntArray
 ) -> list[str | None]:
+    """State each limit, how many rows wanted it, and what all limits cost on average."""
+    # both means are of expected losses: the limits can only raise it
     each = np.arange(len(losses))
     price = losses[each, within].mean() - losses[each, codes].mean()
     wanted = np.bincount(codes, minlength=len(names))
@@ -259,6 +269,7 @@ def _from_parts(loss: Loss, given: Given, calibrate: tuple[Any, Any] | None) -> 
             notes.append("some expected gains are negative, so that expected_loss is out of range")
         notes.append("each row is taken to have a relevant item, and its numbers to be mean gains")
         return _structured(loss, *loss.independent_target(values), notes)
+    # label sets are two states per label, in or out
     states = getattr(loss.true_labels, "n_states", 2)
     # members by the size of their set: exact for F-beta, where marginals need independence
     if values.ndim == 3 and calibrate is None and values.shape[2] == loss.sized_columns:
@@ -316,6 +327,7 @@ def _structured(
         second[each, cheapest // prices.shape[2]] = cheapest % prices.shape[2]
         gap = np.maximum(flat[each, cheapest], 0.0)
         return Decisions(labels, least.sum(axis=(1, 2)) + offset, second, gap, kept)
+    # parts interact (orders, F-beta): no part can be changed by itself
     expected = np.einsum("nw,nw->n", space.embed(labels), target) + offset
     size = space.predictions.size
     if size is None or not 1 < size <= MOST_LISTED:
@@ -329,7 +341,7 @@ def _structured(
 
 
 def _from_families(loss: Any, values: Any, calibrate: tuple[Any, Any] | None) -> Decisions:
-    """Decide about sequences or queries of several lengths."""
+    """Decide about sequences or queries of several lengths, in lists where these differ."""
     if isinstance(values, np.ndarray):  # all of one length
         return _from_parts(loss.at(values.shape[1]), Given(values), calibrate)
     packed = values if isinstance(values, Ragged) else Ragged.pack(values)
@@ -337,6 +349,7 @@ def _from_families(loss: Any, values: Any, calibrate: tuple[Any, Any] | None) ->
         raise ValueError("calibrate= takes rows of one length; pool the tokens and correct them")
     if loss.hamming_shape is not None:
         return _from_tokens(loss, packed)
+    # ragged rows cannot be one array: those of one length are decided together
     labels: list[Any] = [None] * len(packed)
     expected = np.empty(len(packed))
     for length in np.unique(packed.lengths).tolist():

@@ -28,11 +28,13 @@ from consistruct.decisions.classes import (
 )
 from consistruct.decisions.result import Decisions
 from consistruct.exceptions import FamilyError
-from consistruct.losses.base import Loss, as_loss, dense_target
+from consistruct.losses.base import Loss, Sizes, as_loss, dense_target
+from consistruct.losses.costs.tables import is_cost_table, loss_with_rows
+from consistruct.losses.registry import parse_loss
 from consistruct.protocols import FloatArray, IntArray
 from consistruct.structures.base import CHUNK_BYTES, ENUMERATION_LIMIT
 
-__all__ = ["CandidateDecisions", "decide_from_samples"]
+__all__ = ["CandidateDecisions", "decide_from_samples", "is_metric"]
 
 # Bets of the elimination, as shares of the largest one that cannot lose everything. Differences of
 # real metrics fill little of their range, so that large bets find small differences sooner: on
@@ -72,6 +74,7 @@ def decide_from_samples(
     loss: Any,
     samples: Any,
     *,
+    rows: Any = None,
     weights: Any = None,
     candidates: Any = None,
     budget: int | None = None,
@@ -94,6 +97,8 @@ def decide_from_samples(
         predictions of its m members. For a loss as its label set writes them, or the names of its
         classes (sequences of different lengths: a list of (m_i, T_i) arrays); for a metric
         anything.
+    rows : "pred" or "true", optional
+        What the rows of a table of costs stand for.
     weights : (m,) array, or list of n such arrays, optional
         Weight of each draw, scaled to sum to 1; equal if not given.
     candidates : list of n lists, optional
@@ -147,23 +152,19 @@ def decide_from_samples(
     >>> choice.labels[0], choice.expected_loss.round(3), choice.n_calls
     ('color', array([0.188]), array([16]))
     """
-    rows = _per_example(samples, "samples")
-    shares = _shares(weights, rows)
+    drawn = _per_example(samples, "samples")
+    shares = _shares(weights, drawn)
     if candidates is not None:
         candidates = _per_example(candidates, "candidates")
-        if len(candidates) != len(rows):
+        if len(candidates) != len(drawn):
             raise ValueError(
                 f"candidates and samples must be of the same examples, got {len(candidates)} and "
-                f"{len(rows)}"
+                f"{len(drawn)}"
             )
-    if not callable(loss) or isinstance(loss, Loss):
-        if budget is not None:
-            raise ValueError(
-                "budget limits the calls of a metric, and a consistruct loss decides without any; "
-                "omit it"
-            )
-        known = as_loss(loss)
-        draws, names = _read_names(known, [np.asarray(row) for row in rows])
+    if not is_metric(loss):
+        arrays = [np.asarray(row) for row in drawn]
+        known = _known_loss(loss, rows, arrays)
+        draws, names = _read_names(known, arrays)
         if candidates is None:
             decisions = _over_all_labels(known, draws, shares)
         else:
@@ -182,9 +183,14 @@ def decide_from_samples(
     return _collect(
         [
             search.choose(_Pairs.of(loss, i, row, share, candidates[i] if candidates else row))
-            for i, (row, share) in enumerate(zip(rows, shares, strict=True))
+            for i, (row, share) in enumerate(zip(drawn, shares, strict=True))
         ]
     )
+
+
+def is_metric(loss: Any) -> bool:
+    """Return whether a loss is only a function, of which nothing is known but its values."""
+    return callable(loss) and not isinstance(loss, Loss)
 
 
 # --- what was given -------------------------------------------------------------------------------
@@ -236,6 +242,21 @@ def _shares(weights: Any, rows: list[Any]) -> list[FloatArray]:
         share = share / share.max()  # whose sum cannot overflow
         shares.append(share / share.sum())
     return shares
+
+
+def _known_loss(loss: Any, rows: Any, draws: list[NDArray[Any]]) -> Loss:
+    """Return the loss: a table of costs by `rows`, a spec with sizes that the draws show."""
+    if is_cost_table(loss) or rows is not None:
+        loss = loss_with_rows(loss, rows)
+    if not isinstance(loss, str):
+        return as_loss(loss)
+    # all draws have T parts, or a size is missing: the spec then says which one
+    lengths = {row.shape[1:] for row in draws}
+    shape = lengths.pop() if len(lengths) == 1 else ()
+    # numbers do not show how many classes there are: the last one may not have been drawn
+    named = all(row.dtype.kind in "US" and row.ndim == 1 for row in draws)
+    n_classes = len(distinct_labels(np.concatenate(draws))) if named else None
+    return parse_loss(loss, sizes=Sizes(n_classes, shape[0] if shape else None))
 
 
 def _read_names(
@@ -487,6 +508,7 @@ class _Search:
 
     @classmethod
     def checked(cls, budget: Any, confidence: Any, rng: Any, loss_range: Any) -> Self:
+        """Build from what the user passed; whatever is out of range is refused."""
         try:
             low, high = loss_range
         except (TypeError, ValueError):
@@ -500,6 +522,7 @@ class _Search:
         return cls(budget, error, np.random.default_rng(rng), low, high)
 
     def choose(self, pairs: _Pairs) -> _Choice:
+        """Return argmin_c Σ_j w_j metric(c, s_j): by all k·m calls if the budget has them."""
         k, m = len(pairs.candidates), len(pairs.samples)
         if self.budget is not None and self.budget < k * m:
             return self._eliminate(pairs, self.budget)

@@ -108,6 +108,7 @@ def _transported(losses: FloatArray, codes: IntArray, most: IntArray) -> IntArra
         moves[a, b] = list(zip(cost[order].tolist(), rows[order].tolist(), strict=True))
 
     def cost_of(pair: tuple[int, int]) -> float:
+        """Return the least that moving one row from a to b costs; +inf where a has none."""
         heap = moves[pair]
         while heap and codes[heap[0][1]] != pair[0]:  # a row that has left since
             heappop(heap)
@@ -122,6 +123,7 @@ def _transported(losses: FloatArray, codes: IntArray, most: IntArray) -> IntArra
             for (a, b), cost in costs.items():
                 if distance[a] + cost < distance[b] - slack:
                     distance[b], before[b] = distance[a] + cost, a
+        # the nearest prediction with room, and back along the path to where the row leaves
         b = min(np.flatnonzero(counts < most).tolist(), key=distance.__getitem__)
         counts[b] += 1
         while before[b] >= 0:

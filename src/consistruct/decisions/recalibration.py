@@ -29,34 +29,46 @@ __all__ = [
 
 logger = logging.getLogger(__name__)
 
+# Powers of probabilities that are tried, of which each is 2^(1/PER_OCTAVE) times the one before:
+# squares of known powers give the next octave without another exponential.
 PER_OCTAVE = 4
 TEMPERATURES = tuple(float(t) for t in 2.0 ** (np.arange(-12, 13) / PER_OCTAVE))  # 1/8 to 8
-FLOORS = (1e-4, 1e-3, 1e-2, 1e-1)  # times 1/classes
-FEWEST_ROWS = 20  # fewer out-of-fold rows, counted with their weights, show nothing
-LEAST_GAIN = 0.02  # of the log loss: smaller gains are not worth a change
-LOSS_SLACK = 1e-6  # relative: ties go to the smaller contrast
-ENOUGH_ROWS = 8192  # to choose the power of probabilities, two numbers
+# Added to each probability, in units of 1/classes: the log loss of a zero at the true class is
+# infinite.
+FLOORS = (1e-4, 1e-3, 1e-2, 1e-1)
+# Fewer out-of-fold rows, counted with their weights, show nothing.
+FEWEST_ROWS = 20
+# Share of the log loss that a power must gain: smaller gains are not worth a change.
+LEAST_GAIN = 0.02
+# Relative difference of losses that counts as a tie, which goes to the smaller contrast.
+LOSS_SLACK = 1e-6
+# Rows that are looked at to choose a power and a floor, which are two numbers.
+ENOUGH_ROWS = 8192
 
 
 class Recalibration(Member, ABC):
-    """E[τ] as decisions and reports use it."""
+    """Correct estimates of E[τ(y) | x], shape (n, width), before they are used.
+
+    A subclass writes `for_decisions` and `for_reports`. They differ where a correction helps the
+    argmin and is no estimate: contrast with the mean prediction, in `learning`.
+    """
 
     @abstractmethod
     def for_decisions(self, expected: Any) -> Any:
-        """Estimates that are decoded."""
+        """Return the estimates that are decoded."""
 
     @abstractmethod
     def for_reports(self, expected: Any) -> Any:
-        """Estimates that expected losses and probabilities are computed from."""
+        """Return the estimates that expected losses and probabilities are computed from."""
 
     def for_another_loss(self) -> Recalibration:
-        """What remains where decisions are judged by another loss."""
+        """Return what remains of the correction where another loss judges the decisions."""
         return self
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Unchanged(Recalibration):
-    """Nothing is known of out-of-fold rows: estimates stay as they are."""
+    """Leave estimates as they are."""
 
     def for_decisions(self, expected: Any) -> Any:
         return expected
@@ -67,7 +79,15 @@ class Unchanged(Recalibration):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Temperature(Recalibration):
-    """Probabilities sharpened (power > 1) or flattened, kept off zero by `floor`."""
+    """Sharpen or flatten probabilities, q_c ∝ (p_c + floor)^power.
+
+    Parameters
+    ----------
+    power : float
+        The inverse of the temperature: above 1 it sharpens, below 1 it flattens.
+    floor : float
+        What keeps probabilities off zero, where no power would move them.
+    """
 
     power: float
     floor: float
@@ -75,6 +95,7 @@ class Temperature(Recalibration):
     def for_decisions(self, expected: FloatArray) -> FloatArray:
         probabilities = np.maximum(expected, 0.0) + self.floor
         if self.power == 1.0:
+            # log and exp would cost digits for nothing
             return np.asarray(probabilities / probabilities.sum(axis=1, keepdims=True))
         logits = self.power * np.log(probabilities)
         logits -= logits.max(axis=1, keepdims=True)
@@ -89,12 +110,32 @@ class Temperature(Recalibration):
 def recalibrate_probabilities(
     statistic: Statistic, expected: FloatArray, codes: Any, weight: FloatArray
 ) -> tuple[Recalibration, dict[str, FloatArray]]:
-    """The power of class probabilities that out-of-fold rows request, and what was compared."""
+    """Return the temperature of least out-of-fold log loss, and what was compared.
+
+        minimize over (power, floor):  −Σ_i w_i log q_{y_i}(x_i),  q_c ∝ (p_c + floor)^power
+
+    Parameters
+    ----------
+    statistic : Statistic
+        Of class probabilities.
+    expected : (n, k) array
+        Out-of-fold estimates; they are projected onto the simplex first.
+    codes : (n,) array
+        True labels as the loss writes them.
+    weight : (n,) array
+
+    Returns
+    -------
+    recalibration : Temperature, or Unchanged
+        Unchanged where the gain is below `LEAST_GAIN`, or there are too few rows.
+    compared : dict of arrays
+        `powers`, `floors` and the `log_loss` of each pair, (floors, powers).
+    """
     if weight.sum() < FEWEST_ROWS or statistic.loss.solver is not None:
         return Unchanged(), {}
     some = some_rows(len(weight), ENOUGH_ROWS)
     expected, codes, weight = expected[some], codes[some], weight[some]
-    columns = statistic.loss.true_labels.index(codes)  # of the class of each row
+    columns = statistic.loss.true_labels.index(codes)
     projected = statistic.project(expected)
     share = weight / weight.sum()
     losses = np.empty((len(FLOORS), len(TEMPERATURES)))
@@ -103,7 +144,9 @@ def recalibrate_probabilities(
         logs = np.log(projected + floor / statistic.width)
         logs -= logs.max(axis=1, keepdims=True)
         mean = float(share @ logs[np.arange(len(columns)), columns])
-        for first in range(PER_OCTAVE):  # a power twice as large is a square
+        # log loss = log Σ_c exp(power · log p_c) − power · log p_y, whose last term is linear in
+        # the power; a power twice as large only squares the terms of the sum
+        for first in range(PER_OCTAVE):
             powered = np.exp(TEMPERATURES[first] * logs)
             for j in range(first, len(TEMPERATURES), PER_OCTAVE):
                 losses[i, j] = share @ np.log(powered @ ones) - TEMPERATURES[j] * mean
@@ -117,6 +160,7 @@ def recalibrate_probabilities(
         "floors": np.array(FLOORS) / statistic.width,
         "log_loss": losses,
     }
+    # against the best floor alone: a power must earn its place beside it
     plain = losses[:, TEMPERATURES.index(1.0)].min()
     if best > (1.0 - LEAST_GAIN) * plain:
         return Unchanged(), compared
@@ -125,7 +169,7 @@ def recalibrate_probabilities(
 
 
 def some_rows(n: int, most: int) -> Any:
-    """All rows, or so many of them, drawn at random but always the same."""
+    """Return an index of all rows, or of `most` of them, drawn at random but always the same."""
     if n <= most:
         return slice(None)
     return np.sort(np.random.default_rng(0).choice(n, most, replace=False))
@@ -141,7 +185,13 @@ LEAST_KEPT = 1e-4
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Isotonic(Recalibration):
-    """Each probability through an increasing curve of its own, then divided by the row's sum."""
+    """Map each probability by an increasing curve of its own, then divide by the row's sum.
+
+    Parameters
+    ----------
+    curves : tuple of (x, y)
+        Breakpoints of the piecewise linear curve of each state.
+    """
 
     curves: tuple[tuple[FloatArray, FloatArray], ...]
 
@@ -205,6 +255,8 @@ def calibrated(p: FloatArray, validation: FloatArray, codes: IntArray) -> tuple[
         "isotonic regression": Isotonic.fit,
     }
     losses = {name: np.empty(len(true)) for name in ways}
+    # each way is judged on folds that it was not fitted on: isotonic regression fits its own rows
+    # better whatever they are
     for name, fit in ways.items():
         for fold in range(FOLDS):
             left = folds == fold
@@ -229,5 +281,6 @@ def calibrated(p: FloatArray, validation: FloatArray, codes: IntArray) -> tuple[
 
 
 def _normalized(p: FloatArray) -> FloatArray:
+    """Return positive probabilities that sum to 1, (n, s)."""
     kept = np.maximum(p, 0.0) + LEAST_KEPT / p.shape[1]
     return np.asarray(kept / kept.sum(axis=1, keepdims=True))

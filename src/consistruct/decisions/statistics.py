@@ -31,7 +31,10 @@ __all__ = ["ClassProbabilities", "Statistic", "TokenStates", "simplex_projection
 
 
 class Statistic(Member, ABC):
-    """τ(y) and the linear map from its mean to ū. Required: the abstract methods.
+    """Describe what a model averages, τ(y), and the linear map from its mean to ū.
+
+    A subclass writes the abstract methods; `ClassProbabilities` is the shortest. It may write
+    `project`, where it knows the convex hull of τ, and what follows from that.
 
     Shapes: n examples, `width` columns of τ, the loss's own score space for ū. Statistics of
     sequences and queries hold packed batches (`Ragged`) in place of (n, width) arrays.
@@ -44,23 +47,23 @@ class Statistic(Member, ABC):
     @property
     @abstractmethod
     def width(self) -> int:
-        """Columns of τ."""
+        """Return the number of columns of τ."""
 
     @abstractmethod
     def values(self, true: Any) -> Target:
-        """τ of each true label, (n, width): array or CSR."""
+        """Return τ of each true label, (n, width): array or CSR."""
 
     @abstractmethod
     def target(self, expected: FloatArray) -> FloatArray:
-        """ū from E[τ], (n, width of the loss's own scores)."""
+        """Return ū from E[τ], (n, width of the loss's own scores)."""
 
     @abstractmethod
     def offset(self, expected: FloatArray) -> FloatArray:
-        """ō = E[offset(y) | x] from E[τ], (n,)."""
+        """Return ō = E[offset(y) | x] from E[τ], (n,)."""
 
     @abstractmethod
     def with_loss(self, loss: Loss) -> Statistic:
-        """The same statistic for another loss over the same labels; raises where it is too coarse.
+        """Return the statistic for another loss over the same labels, or raise if it is too coarse.
 
         A class statistic serves every loss over the classes, the target of the Hamming loss every
         sum over parts; another target serves its own loss only.
@@ -70,54 +73,55 @@ class Statistic(Member, ABC):
 
     @property
     def score_space(self) -> Structure | None:
-        """The scores in whose coordinates τ is written; None for what is no target."""
+        """Return the scores in whose coordinates τ is written; None for what is no target."""
         return None
 
     @property
     def open_offset(self) -> bool:
-        """Whether the last column of τ is an offset that depends on the true label."""
+        """Return whether the last column of τ is an offset that depends on the true label."""
         return False
 
     def project(self, expected: FloatArray) -> FloatArray:
-        """Estimates brought into the hull of τ; as they are, unless the statistic knows its hull.
+        """Return estimates brought into the hull of τ: as they are, unless the hull is known.
 
         Must keep shapes and leave points of the hull where they are.
         """
         return expected
 
     def decode(self, expected: FloatArray) -> LabelArray:
-        """The prediction of least expected loss, (n, *label shape)."""
+        """Return argmin_c ⟨embed(c), ū⟩, of least expected loss, (n, *label shape)."""
         return self.loss.score_space.decode(-self.target(self.project(expected)))
 
     def expected_loss(self, expected: FloatArray, pred: LabelArray) -> FloatArray:
-        """E[L(ŷ, y) | x] of given predictions, (n,)."""
+        """Return ō + ⟨embed(ŷ), ū⟩, the expected loss of given predictions, (n,)."""
         expected = self.project(expected)
         embedded = self.loss.score_space.embed(pred)
         inner = np.einsum("nw,nw->n", embedded, self.target(expected))
         return np.asarray(inner + self.offset(expected))
 
     def expected_losses(self, expected: FloatArray) -> FloatArray:
-        """E[L(c, y) | x] of every prediction c, (n, k), in the order of the label set."""
+        """Return E[L(c, y) | x] of every prediction c, (n, k), in the order of the label set."""
         expected = self.project(expected)
         listed = self.loss.score_space.matrix(limit=ENUMERATION_LIMIT)
         return np.asarray(self.target(expected) @ listed.T + self.offset(expected)[:, None])
 
     def part_scores(self, expected: FloatArray) -> FloatArray | None:
-        """Score of state 1 over state 0 for each part, (n, T); None where parts do not stand alone.
+        """Return the score of state 1 over state 0 for each part, (n, T); None if parts interact.
 
         For scores that are a sum over two-state parts.
         """
         return None
 
     def squared_error(self, error: FloatArray) -> FloatArray:
-        """Excess quadratic risk of an error in E[τ], (n,): ½ eᵀḠe with e in the loss's scores."""
+        """Return ½ eᵀḠe, the excess quadratic risk of an error e in the loss's scores, (n,)."""
+        # ū is linear in E[τ], so that an error of one is mapped like the other
         gap = self.target(error)
         return 0.5 * np.einsum("nw,nw->n", gap, self.loss.score_space.gram().apply(gap))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ClassProbabilities(Statistic):
-    """τ(y) = one-hot class: E[τ | x] are the probabilities of the classes.
+    """Average the one-hot class: E[τ | x] are the probabilities of the classes.
 
     Parameters
     ----------
@@ -138,7 +142,7 @@ class ClassProbabilities(Statistic):
 
     @cached_property
     def _maps(self) -> tuple[FloatArray, FloatArray]:
-        """Target (m, width) and offset (m,) of every true label."""
+        """Return target (m, width) and offset (m,) of every true label."""
         every = self.loss.true_labels.enumerate()
         return dense_target(self.loss.target(every)), self.loss.offset(every)
 
@@ -174,7 +178,7 @@ class ClassProbabilities(Statistic):
 
 
 def simplex_projection(rows: FloatArray) -> FloatArray:
-    """The nearest probability distribution of each row, (n, m).
+    """Return the nearest probability distribution of each row, argmin_{p ∈ Δ} ‖p − row‖, (n, m).
 
     >>> simplex_projection(np.array([[1.2, -0.2, 0.0], [0.5, 0.3, 0.2]]))
     array([[1. , 0. , 0. ],
@@ -184,6 +188,7 @@ def simplex_projection(rows: FloatArray) -> FloatArray:
     summing = np.abs(rows @ np.ones(rows.shape[1]) - 1.0) <= 1e-12
     if summing.all() and rows.min(initial=0.0) >= 0.0:
         return rows
+    # rows that are distributions stay bit for bit, so that a decision does not depend on the others
     inside = summing & (rows >= 0.0).all(axis=1)
     # max(v − t, 0) sums to one: t from the largest r entries (Held, Wolfe, Crowder 1974)
     ordered = -np.sort(-rows, axis=1)
@@ -196,7 +201,7 @@ def simplex_projection(rows: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TokenStates(Statistic):
-    """τ(y) = one-hot state of every token: E[τ | x] are the marginal probabilities, packed.
+    """Average the one-hot state of every token: E[τ | x] are marginal probabilities, packed.
 
     Parameters
     ----------
@@ -226,33 +231,35 @@ class TokenStates(Statistic):
 
     @property
     def width(self) -> int:
-        """States: columns of the packed values."""
+        """Return the number of states: columns of the packed values."""
         return self.loss.n_states
 
     @property
     def names(self) -> tuple[Any, ...]:
-        """Names of the states, the numbers themselves where none were given."""
+        """Return the names of the states, the numbers themselves where none were given."""
         return tuple(range(self.width)) if self.tags is None else self.tags
 
     def values(self, true: Ragged) -> Any:
         return true.with_values(np.eye(self.width)[true.values])
 
     def target(self, expected: Any) -> Any:
-        """−P(y_t = a)/T for the tokens of a sequence of length T, packed (N, s)."""
+        """Return −P(y_t = a)/T for the tokens of a sequence of length T, packed (N, s)."""
         lengths = expected.lengths[expected.rows]
         return expected.with_values(-expected.values / lengths[:, None])
 
     def offset(self, expected: Any) -> FloatArray:
+        # L = 1 − share of right tokens: the offset of each sequence is 1
         return np.ones(len(expected))
 
     def project(self, expected: Any) -> Any:
         return expected.with_values(simplex_projection(expected.values))
 
     def decode(self, expected: Any) -> Any:
+        # the loss is a mean over tokens, so that each is decided by itself, whatever connects them
         return expected.with_values(expected.values.argmax(axis=1).astype(np.int64))
 
     def expected_loss(self, expected: Any, pred: Any) -> FloatArray:
-        """Share of the tokens that are wrong in expectation, (n,)."""
+        """Return the share of tokens that are wrong in expectation, 1 − Σ_t P(ŷ_t)/T, (n,)."""
         distribution = self.project(expected).values
         right = distribution[np.arange(len(distribution)), pred.values]
         wrong = np.bincount(expected.rows, weights=1.0 - right, minlength=len(expected))

@@ -9,10 +9,10 @@ row, choosing a costs at most this more than the best prediction b under the sam
 since a and b have no cost in common, the worst M has row a at its upper and row b at its lower end.
 So the decision argmin_a R(a, p) takes two matrix products and no optimization.
 
-Decisions are single predictions. A coin that mixes two of them can have less worst-case regret in
-expectation (R_0 R_1/(R_0 + R_1) of two predictions, at least half of the smaller one), but nobody
-wants a coin to decide about him. Of two predictions the smaller regret is that of the smaller
-U + L: the decision is the one for the costs in the middle. From three on it is not.
+Decisions are single predictions. A random choice between two can have less worst-case regret in
+expectation (R_0 R_1/(R_0 + R_1) of two predictions, at least half of the smaller one), but then two
+equal rows may be decided differently. Of two predictions the smaller regret is that of the smaller
+U + L: the decision is the one for the costs in the middle. From three on it need not be.
 """
 
 from __future__ import annotations
@@ -25,7 +25,12 @@ import numpy as np
 
 from consistruct._members import ArrayField, Member
 from consistruct._validation import check_count
-from consistruct.decisions.reading import check_distributions, columns_by_class, read_given
+from consistruct.decisions.reading import (
+    check_distributions,
+    columns_by_class,
+    read_given,
+    refuse_two_names,
+)
 from consistruct.decisions.result import Decisions
 from consistruct.losses.matrix import Axis, CostMatrix
 from consistruct.protocols import FloatArray, IntArray
@@ -128,7 +133,7 @@ class CostRanges(Member):
 
     @property
     def middle(self) -> CostMatrix:
-        """The cost matrix in the middle of the ranges."""
+        """Return the cost matrix in the middle of the ranges, (lower + upper)/2."""
         # not (lower + upper)/2: the sum of two finite costs may be none
         middle = self.lower + (self.upper - self.lower) / 2
         return CostMatrix(middle, self.pred_names, self.true_names, rows="pred")
@@ -232,7 +237,7 @@ def _regrets_if_known(
 
 
 def _least_of_others(values: FloatArray) -> FloatArray:
-    """min_{b ≠ a} values[:, b] for each column a; +inf where there is no other."""
+    """Return min_{b ≠ a} values[:, b] for each column a; +inf where there is no other."""
     if values.shape[1] <= 1:
         return np.full_like(values, np.inf)
     # where the least occurs twice it is the second, too: equal columns are each other's rival
@@ -241,7 +246,7 @@ def _least_of_others(values: FloatArray) -> FloatArray:
 
 
 def decide_from_ranges(
-    ranges: CostRanges, probabilities: Any, *, classes: Any = None, **others: Any
+    ranges: CostRanges, probabilities: Any, *, classes: Any = None
 ) -> RangeDecisions:
     """Return argmin_a [U_a − min_{b ≠ a} L_b]₊ for each row; ties go to the first prediction.
 
@@ -252,20 +257,15 @@ def decide_from_ranges(
         Of the true labels, as `decide` takes them.
     classes : sequence, optional
         Names of the columns.
-    **others
-        Further options of `decide`: None.
 
     Returns
     -------
     decisions : RangeDecisions
     """
-    for name, value in others.items():
-        if value is not None:
-            raise ValueError(
-                f"ranges of costs take probabilities and classes=, got {name}=; leave it out"
-            )
     middle = ranges.middle
-    p, labels = columns_by_class(read_given(probabilities, classes), middle)
+    given = read_given(probabilities, classes)
+    refuse_two_names(given, classes)
+    p, labels = columns_by_class(given, middle)
     note = check_distributions(p)
     high, low = p @ ranges.upper.T, p @ ranges.lower.T
     # below 0 where a is certainly best: then b = a is the best prediction, and nothing is lost

@@ -15,6 +15,7 @@ from consistruct.decisions.classes import class_labels, lookup_codes
 from consistruct.decisions.decide import decide
 from consistruct.decisions.reading import loss_for
 from consistruct.decisions.result import Decisions
+from consistruct.decisions.uncertain import CostRanges
 from consistruct.protocols import FloatArray
 
 __all__ = ["DecideBy"]
@@ -34,7 +35,7 @@ class DecideBy(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: ign
     ----------
     estimator : classifier
         Anything with `fit` and `predict_proba`: boosting, pipelines, `CalibratedClassifierCV`.
-    loss : Loss, spec such as "abstain::0.2", or table of costs
+    loss : Loss, spec such as "abstain::0.2", table of costs, or CostRanges
     rows : "pred" or "true", optional
         What the rows of a table of costs stand for.
     limits : dict, optional
@@ -125,7 +126,9 @@ class DecideBy(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: ign
         return self.estimator_.predict_proba(X)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return minus the mean task loss: greater is better, 0 is perfect.
+        """Return minus the mean task loss, −Σ_i w_i L(ŷ_i, y_i)/Σ_i w_i; greater is better.
+
+        Of ranges of costs it is that of the costs in the middle, as `expected_loss` is.
 
         Parameters
         ----------
@@ -139,10 +142,11 @@ class DecideBy(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: ign
         """
         decided = self.predict(X)
         y = np.asarray(as_array(y))
+        given = self.loss.middle if isinstance(self.loss, CostRanges) else self.loss
         if y.ndim > 1:
-            losses = loss_for(self.loss, self.rows, y)(decided, y)
+            losses = loss_for(given, self.rows, y)(decided, y)
         else:
-            loss = loss_for(self.loss, self.rows, np.empty((0, len(self.classes_))))
+            loss = loss_for(given, self.rows, np.empty((0, len(self.classes_))))
             labels = class_labels(loss, self.classes_)
             losses = labels.losses(loss, lookup_codes(decided, labels.predictions), y)
         return -float(np.average(losses, weights=sample_weight))

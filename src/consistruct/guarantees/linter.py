@@ -588,8 +588,8 @@ def _charge(notes: _Notes, name: str, charged: FloatArray, best: FloatArray, spr
     worse = "the probabilities are not calibrated: recalibrate them before deciding with them"
     notes.add(
         "on-data",
-        f"{name} costs {charged.mean():.4g} per row on these {len(best)} rows, decisions of least "
-        f"expected cost {best.mean():.4g}: the difference is {gap}.",
+        f"with {name} a row costs {charged.mean():.4g} on average of these {len(best)}, with "
+        f"decisions of least expected cost {best.mean():.4g}: the difference is {gap}.",
         DECIDE if gap.low > 0 else worse if gap.high < 0 else "",
         recipe=name,
         mean=float(charged.mean()),

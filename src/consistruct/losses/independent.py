@@ -24,16 +24,20 @@ def joint_with_count(p: FloatArray) -> FloatArray:
             [0.1, 0.1]]])
     """
     n, T = p.shape
+    # joint[:, t, s − 1] = p_t · P(s − 1 of the other labels are on)
     joint = np.empty((n, T, T))
 
     def fill(first: int, last: int, outside: FloatArray) -> None:
+        """Write the block of labels, given the count of all labels outside of it, (n, s)."""
         if last - first == 1:
+            # a block of one label: outside of it are all others, T − 1 of them, so s has T values
             joint[:, first] = outside * p[:, first, None]
             return
         middle = (first + last) // 2
         fill(first, middle, _with_labels(outside, p[:, middle:last]))
         fill(middle, last, _with_labels(outside, p[:, first:middle]))
 
+    # outside of the block of all labels there is none: their count is 0 with probability 1
     fill(0, T, np.ones((n, 1)))
     return joint
 
