@@ -46,6 +46,7 @@ LABEL_SETS: tuple[LabelSet, ...] = (
     Subsets(3, (1, 2, 3)),
     Subsets(5, (3,)),
     DerivedLabels(DependencyTrees(3)),
+    DerivedLabels(DependencyTrees(3, 2, projective=False)),
     CostVectorSet(1),
     CostVectorSet(3),
 )

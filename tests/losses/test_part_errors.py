@@ -12,7 +12,8 @@ from consistruct.structures import Alignments, Chain, DependencyTrees, Ragged, S
 
 def test_a_parse_counts_words_with_a_wrong_head_or_type():
     rng = np.random.default_rng(0)
-    for structure in (DependencyTrees(6), DependencyTrees(6, 3)):
+    crossing = DependencyTrees(6, 3, projective=False)
+    for structure in (DependencyTrees(6), DependencyTrees(6, 3), crossing):
         pred, true = (structure.predictions.sample(50, rng) for _ in range(2))
         wrong = (pred != true).reshape(50, 6, -1).any(axis=2).sum(axis=1)
         np.testing.assert_array_equal(PartErrors(structure)(pred, true), wrong)
@@ -31,7 +32,12 @@ def test_segments_spans_and_links_count_what_is_in_one_label_only():
     assert PartErrors(Alignments(2, 2))([[0, 2]], [[0, 1]]) == [0.5]
 
 
-@pytest.mark.parametrize("structure", [DependencyTrees(None, 2), Segments(None, 2), Spans(None)])
+CROSSING = DependencyTrees(None, projective=False)
+
+
+@pytest.mark.parametrize(
+    "structure", [DependencyTrees(None, 2), CROSSING, Segments(None, 2), Spans(None)]
+)
 def test_packed_labels_are_judged_one_by_one(structure):
     rng = np.random.default_rng(1)
     sizes = [4, 1, 6, 4]
@@ -45,9 +51,17 @@ def test_packed_labels_are_judged_one_by_one(structure):
         family(Ragged.pack(pred), Ragged.pack(true[:2]))
 
 
-def test_the_decision_is_that_of_the_structure():
+def test_a_gold_tree_may_cross():
+    gold = [[3, 4, 0, 3]]  # 3 → 1 and 4 → 2 cross
+    assert PartErrors(DependencyTrees(4, projective=False))([[3, 3, 0, 3]], gold) == [1.0]
+    assert PartErrors(CROSSING)(Ragged.pack([[3, 3, 0, 3]]), Ragged.pack(gold)) == [1.0]
+    with pytest.raises(ValueError, match="without crossing arcs"):
+        PartErrors(DependencyTrees(4))([[3, 3, 0, 3]], gold)
+
+
+@pytest.mark.parametrize("structure", [DependencyTrees(5), CROSSING.at(4)], ids=repr)
+def test_the_decision_is_that_of_the_structure(structure):
     rng = np.random.default_rng(2)
-    structure = DependencyTrees(5)
     theta = 2 * rng.standard_normal((20, structure.width))
     loss = PartErrors(structure)
     labels = structure.predictions.enumerate()
@@ -65,6 +79,8 @@ def test_the_decision_is_that_of_the_structure():
 
 def test_specs():
     assert parse_loss("part-errors:trees:4x3") == PartErrors(DependencyTrees(4, 3))
+    crossing = PartErrors(DependencyTrees(4, 3, projective=False))
+    assert parse_loss("part-errors:trees:4x3:nonprojective") == crossing
     assert parse_loss("part_errors:segments:9x2:4") == PartErrors(Segments(9, 2, 4))
     for spec, message in (
         ("part-errors", r"one of \['segments', 'trees', 'spans', 'alignments'\]"),

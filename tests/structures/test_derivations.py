@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp, softmax
 
-from consistruct.exceptions import FamilyError, LossSpecError, TooManyLabelsError
+from consistruct.exceptions import CapabilityError, FamilyError, LossSpecError, TooManyLabelsError
 from consistruct.losses import ZeroOne
 from consistruct.structures import (
     Alignments,
@@ -40,6 +40,21 @@ FAMILIES = [
     (DependencyTrees(None), tree_arcs, (1, 2, 4, 5)),
     (DependencyTrees(None, 2), partial(tree_arcs, n_types=2), (1, 3)),
     (DependencyTrees(None, single_root=False), partial(tree_arcs, single_root=False), (1, 3, 4)),
+    (
+        DependencyTrees(None, projective=False),
+        partial(tree_arcs, arcs_cross=True),
+        (1, 2, 4, 5),
+    ),
+    (
+        DependencyTrees(None, 2, projective=False),
+        partial(tree_arcs, n_types=2, arcs_cross=True),
+        (1, 2, 3),
+    ),
+    (
+        DependencyTrees(None, 3, single_root=False, projective=False),
+        partial(tree_arcs, n_types=3, single_root=False, arcs_cross=True),
+        (1, 2),
+    ),
     (Segments(None), segment_parts, (1, 5)),
     (Segments(None, 2, 3), partial(segment_parts, n_types=2, max_length=3), (1, 2, 5)),
     (
@@ -88,7 +103,6 @@ def test_ragged_batches_against_listed_labels(family, labels, sizes, forbid):
     flat = np.concatenate(rows)
     log_partition, marginals = batch.marginals(flat)
     best, used = batch.best(flat)
-    k_scores, k_used = batch.k_best(flat, 7)
     for i, (theta, listing) in enumerate(zip(rows, listings, strict=True)):
         part = slice(batch.offsets[i], batch.offsets[i + 1])
         scores = listed_scores(listing, theta)
@@ -98,6 +112,12 @@ def test_ragged_batches_against_listed_labels(family, labels, sizes, forbid):
         np.testing.assert_allclose(marginals[part], p @ listing, atol=1e-12)
         np.testing.assert_allclose(best[i], scores.max(), rtol=1e-12)
         assert np.array_equal(listing[scores.argmax()], used[part])
+    if not getattr(family, "projective", True):
+        return  # without a recursion there is no `k_best`
+    k_scores, k_used = batch.k_best(flat, 7)
+    for i, (theta, listing) in enumerate(zip(rows, listings, strict=True)):
+        part = slice(batch.offsets[i], batch.offsets[i + 1])
+        scores = listed_scores(listing, theta)
         order = np.argsort(-scores)[: min(7, int((scores > -np.inf).sum()))]
         np.testing.assert_allclose(k_scores[i, : len(order)], scores[order], rtol=1e-10)
         assert np.array_equal(k_used[: len(order), part], listing[order])
@@ -199,7 +219,8 @@ def test_the_chain_kernels_agree():
 
 def test_packed_scores_decode_like_each_member():
     rng = np.random.default_rng(5)
-    for family in (DependencyTrees(None), Segments(None, 2, 3), Spans(None, 2)):
+    crossing = DependencyTrees(None, 2, projective=False)
+    for family in (DependencyTrees(None), crossing, Segments(None, 2, 3), Spans(None, 2)):
         members = [family.at(n) for n in (3, 1, 6, 3)]
         rows = [rng.standard_normal(member.width) for member in members]
         packed = family.decode_packed(Ragged.pack(rows))
@@ -386,6 +407,9 @@ def test_scores_that_forbid_every_label():
         (DependencyTrees(3), [0, 0, 1], "heads must form one tree"),
         (DependencyTrees(4), [3, 4, 0, 3], "without crossing arcs"),
         (DependencyTrees(2), [4, 0], "heads must form"),
+        (DependencyTrees(3, projective=False), [2, 1, 0], "heads must form one tree$"),
+        (DependencyTrees(3, projective=False), [0, 0, 1], "heads must form one tree$"),
+        (DependencyTrees(2, 2, projective=False), [[0, 0], [1, 2]], "heads must form one tree$"),
         (Segments(3), [1, 0, 0], "must start at the first token"),
         (Segments(3, max_length=2), [0, 1, 1], "none may be too long"),
         (Alignments(2, 2), [1, 0], "partners must increase"),
@@ -418,6 +442,8 @@ def test_a_gram_operator_beyond_listed_labels():
 def test_strings_name_them():
     loss = ZeroOne(DependencyTrees(5).n_labels)
     assert parse_scores("trees:5", loss) == DependencyTrees(5)
+    crossing = DependencyTrees(4, 2, projective=False)
+    assert parse_scores("trees:4x2:nonprojective", ZeroOne(1024)) == crossing
     assert parse_scores("segments:4x2:3", ZeroOne(52)) == Segments(4, 2, 3)
     assert parse_scores("spans:3x2", ZeroOne(64)) == Spans(3, 2)
     assert parse_scores("alignments:3x2", ZeroOne(10)) == Alignments(3, 2)
@@ -436,6 +462,7 @@ def test_strings_name_them():
     [
         (DependencyTrees(3), [2, 0, 2], {"<path": 3, "<text": 3}),
         (DependencyTrees(2, 2), [[2, 1], [0, 0]], {"<path": 2, "<text": 4}),
+        (DependencyTrees(4, projective=False), [3, 4, 0, 3], {"<path": 4, "<text": 4}),
         (Segments(4, 2), [1, 2, 0, 0], {"<rect": 3, "<text": 7}),
         (Spans(3), [[0, 3, 0], [0, 1, 0], [1, 3, 0], [1, 2, 0], [2, 3, 0]], {"<line": 4}),
         (Alignments(3, 2), [2, 0, 1], {"<line": 2, "<text": 5}),
@@ -449,3 +476,53 @@ def test_a_drawing_has_a_shape_for_each_part(structure, label, shapes):
 
 def test_words_in_drawings_are_escaped():
     assert "&lt;b&gt;" in DependencyTrees(1).draw([0], ["<b>"])
+
+
+# --- trees whose arcs may cross ---
+
+
+def test_trees_may_cross_only_from_three_words_on():
+    rng = np.random.default_rng(6)
+    for n, cross in ((1, 0), (2, 0), (3, 2), (4, 34)):
+        flat, crossing = DependencyTrees(n), DependencyTrees(n, projective=False)
+        assert crossing.n_labels - flat.n_labels == cross
+        # the same parts in the same order: scores of one are scores of the other
+        np.testing.assert_array_equal(crossing.parts, flat.parts)
+        assert set(map(tuple, flat.embed(flat.predictions.enumerate()))) <= set(
+            map(tuple, crossing.embed(crossing.predictions.enumerate()))
+        )
+        theta = rng.standard_normal((5, flat.width))
+        same = np.isclose(crossing.log_partition(theta), flat.log_partition(theta), rtol=1e-12)
+        assert same.all() == (cross == 0)
+
+
+def test_numbers_of_large_trees_are_exact():
+    for structure in (
+        DependencyTrees(40, 3, projective=False),
+        DependencyTrees(40, single_root=False, projective=False),
+    ):
+        trees = structure.predictions
+        assert trees.size == (40**39 * 3**40 if structure.single_root else 41**39)
+        drawn = trees.sample(4, np.random.default_rng(7))
+        index = trees.index(drawn)
+        assert all(0 <= number < trees.size for number in index)
+        np.testing.assert_array_equal(trees.unindex(index), drawn)
+        first, last = trees.check(trees.unindex(np.array([0, trees.size - 1], dtype=object)))
+        assert not np.array_equal(first, last)
+
+
+def test_what_trees_that_cross_cannot_do_is_one_line():
+    trees = DependencyTrees(3, projective=False)
+    for action in (lambda: trees.k_best(np.zeros((1, 9)), 2), lambda: trees.program):
+        with pytest.raises(CapabilityError, match=r"'projective', which DependencyTrees") as raised:
+            action()
+        assert "\n" not in str(raised.value)
+    with pytest.raises(ValueError, match="n of trees that are not projective must be"):
+        DependencyTrees(0, projective=False)
+    with pytest.raises(ValueError, match="no label of size 0; leave out empty sentences"):
+        trees.batch([2, 0])
+    for method in (trees.marginals, trees.decode):
+        with pytest.raises(ValueError, match="forbid"):
+            method(np.full((1, 9), -np.inf))
+    with pytest.raises(ValueError, match=r"example 1 has 7 scores.*row of .at\(size\).parts"):
+        trees.at(None).decode_packed(Ragged.pack([np.zeros(4), np.zeros(7)]))

@@ -14,7 +14,9 @@ from consistruct.structures.nonprojective import (
     count_trees,
     minimum_risk_trees,
     sample_trees,
+    tree_at,
     tree_marginals,
+    tree_number,
 )
 
 BOTH = pytest.mark.parametrize("single_root", [True, False])
@@ -71,6 +73,15 @@ def test_labels_are_counted_and_recognized(n, single_root):
     assert not are_trees([[*range(1, n + 1)]], single_root=single_root)[
         0
     ]  # every word its own head
+
+
+@BOTH
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5])
+def test_every_tree_has_a_number(n, single_root):
+    trees = all_trees(n, single_root).tolist()
+    numbers = [tree_number(tree, single_root=single_root) for tree in trees]
+    assert sorted(numbers) == list(range(len(trees)))
+    assert [tree_at(number, n, single_root=single_root) for number in numbers] == trees
 
 
 def test_counts_are_exact_beyond_floats():

@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 import consistruct as cs
 from consistruct.cli import app
 from consistruct.learning import load, read_data, save
-from consistruct.learning.encoding.frames import as_array
+from consistruct._frames import as_array
 
 FRAMES = {
     "pandas": lambda columns: pd.DataFrame(columns),

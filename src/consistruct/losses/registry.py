@@ -257,6 +257,7 @@ LOSSES: dict[str, LossEntry] = {
             PartErrors(DependencyTrees(1)),
             PartErrors(DependencyTrees(4)),
             PartErrors(DependencyTrees(2, 2)),
+            PartErrors(DependencyTrees(3, projective=False)),
             PartErrors(Segments(5)),
             PartErrors(Segments(3, 2, 2)),
             PartErrors(Spans(4)),

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar, Self
@@ -82,6 +82,10 @@ class PartBatch:
         self.sizes = integer_labels(sizes, (), "sizes").astype(np.int64)
         if len(self.sizes) and self.sizes.min() < 0:
             raise ValueError(f"sizes must be at least 0, got {self.sizes.min()}")
+        self.offsets = np.concatenate([[0], np.cumsum(self._widths())])
+
+    def _widths(self) -> IntArray:
+        """Prepare the programs of these sizes and return the number of parts of each, (n,)."""
         recursion = self._recursion = recursion_of(self.structure)
         recursion.grow(int(self.sizes.max(initial=0)))
         self._goals = np.array(recursion.goals, dtype=np.int64)[self.sizes]
@@ -91,10 +95,10 @@ class PartBatch:
                 f"{self.structure!r} has no label of size {without}: its recursion yields no node "
                 "there; choose another size"
             )
-        widths = np.array(recursion.n_parts, dtype=np.int64)[self.sizes]
-        self.offsets = np.concatenate([[0], np.cumsum(widths)])
+        return np.array(recursion.n_parts, dtype=np.int64)[self.sizes]
 
-    def _packed(self, scores: ArrayLike) -> Packed:
+    def _flat(self, scores: ArrayLike) -> FloatArray:
+        """Return scores as the loops read them, (N,), or raise with one clear line."""
         flat = np.ascontiguousarray(scores, dtype=np.float64)
         if flat.shape != (self.offsets[-1],):
             raise ValueError(
@@ -102,7 +106,10 @@ class PartBatch:
                 f"({self.offsets[-1]},), got shape {flat.shape}"
             )
         check_scores(flat, "scores")
-        return self._recursion.lists, self._goals, self.offsets, flat
+        return flat
+
+    def _packed(self, scores: ArrayLike) -> Packed:
+        return self._recursion.lists, self._goals, self.offsets, self._flat(scores)
 
     def marginals(self, scores: ArrayLike) -> tuple[FloatArray, FloatArray]:
         """Return log Z, (n,), and P(part in label) for every part, flat as the scores."""
@@ -216,22 +223,11 @@ class DerivedLabels(FiniteLabels):
         """Return the numbers of derivations, exact, (n,)."""
         size = self._finite_size("be indexed")
         used = self._marks(integer_labels(labels, self.shape, "labels"))
-        recursion, goal = self.structure.program
-        alpha, back = np.empty(goal + 1), np.empty(goal + 1, dtype=np.int32)
-        index = np.empty(len(used), dtype=object)
-        for row, marks in enumerate(used):
-            best_edges(recursion.lists, goal, np.where(marks == 1, 1.0, -np.inf), alpha, back)
-            index[row] = recursion.rank(goal, back)
-        return integer_array(index, size)
+        return integer_array(np.array(self.structure.ranks(used), dtype=object), size)
 
     def unindex(self, indices: ArrayLike) -> LabelArray:
         """Return the labels of derivations by their numbers, (n, *shape)."""
-        numbers = self._check_indices(indices)
-        recursion, goal = self.structure.program
-        used = np.zeros((len(numbers), self.structure.width), dtype=np.int8)
-        for row, number in enumerate(numbers):
-            used[row, recursion.unrank(goal, int(number))] = 1
-        return self.structure.labels_of(used)
+        return self.structure.labels_at([int(number) for number in self._check_indices(indices)])
 
     def sample(self, n: int, rng: np.random.Generator) -> LabelArray:
         """Draw n labels uniformly, each edge by its share of the derivations, (n, *shape)."""
@@ -343,6 +339,24 @@ class Derivations(Structure):
         recursion, goal = self.program
         return recursion.count(goal)
 
+    def ranks(self, used: Used) -> list[int]:
+        """Return the numbers of the derivations that use the given parts, (n, width), exactly."""
+        recursion, goal = self.program
+        alpha, back = np.empty(goal + 1), np.empty(goal + 1, dtype=np.int32)
+        numbers = []
+        for marks in used:
+            best_edges(recursion.lists, goal, np.where(marks == 1, 1.0, -np.inf), alpha, back)
+            numbers.append(recursion.rank(goal, back))
+        return numbers
+
+    def labels_at(self, numbers: Sequence[int]) -> LabelArray:
+        """Return the labels of derivations by their numbers, (n, *label_shape)."""
+        recursion, goal = self.program
+        used = np.zeros((len(numbers), self.width), dtype=np.int8)
+        for row, number in enumerate(numbers):
+            used[row, recursion.unrank(goal, number)] = 1
+        return self.labels_of(used)
+
     @cached_property
     def parts(self) -> IntArray:
         """List the parts, (width, columns): row p says what θ_p scores."""
@@ -423,18 +437,22 @@ class Derivations(Structure):
 
     # --- decode, sum, sample ---
 
-    def _sizes_of_widths(self, widths: IntArray) -> IntArray:
-        """Return the sizes whose members have so many parts, (n,)."""
+    def widths_until(self, most: int) -> ArrayLike:
+        """Return the widths of sizes 0, 1, … in order, at least until one has `most` parts."""
         recursion = recursion_of(self.at(None))
-        longest = int(widths.max(initial=0))
         # up to a size of twice the width, should a family have no more parts at all
-        while (size := len(recursion.n_parts)) <= 2 * longest + 8:
-            if size and recursion.n_parts[-1] >= longest:
+        while (size := len(recursion.n_parts)) <= 2 * most + 8:
+            if size and recursion.n_parts[-1] >= most:
                 break
             recursion.grow(2 * size + 1)
+        return recursion.n_parts
+
+    def _sizes_of_widths(self, widths: IntArray) -> IntArray:
+        """Return the sizes whose members have so many parts, (n,)."""
+        members = np.asarray(self.widths_until(int(widths.max(initial=0))))
         # widths grow with the size; of equal ones the first is the smallest size
-        sizes = np.searchsorted(recursion.n_parts, widths)
-        wrong = np.flatnonzero(np.append(recursion.n_parts, -1)[sizes] != widths)
+        sizes = np.searchsorted(members, widths)
+        wrong = np.flatnonzero(np.append(members, -1)[sizes] != widths)
         if len(wrong):
             raise ValueError(
                 f"example {wrong[0]} has {widths[wrong[0]]} scores, which no size of "

@@ -19,6 +19,10 @@ weights of any size, and the weight ε → 0 of root arcs by which trees with on
 others. Each word whose head is drawn keeps that head only, so the same recursion draws exact
 samples, where Wilson's random walks would take e^40 steps around a cycle of weight e^40.
 
+Trees are numbered by a variant of Prüfer's code: remove the smallest leaf again and again and write
+down its head. The last head is the root; the n − 1 others are any words, or the root as well where
+it may govern several, which is Cayley's formula.
+
 Batches are flat: sentence i has its arcs at ``offsets[i]:offsets[i + 1]``, in the order of
 ``arcs``, whose first n² rows are the arcs among n words (`arc_table`, or any such order).
 
@@ -32,23 +36,36 @@ chains*, 1985.
 from __future__ import annotations
 
 import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from consistruct._compile import compiled
 from consistruct._validation import check_scores
+from consistruct.exceptions import CapabilityError
 from consistruct.protocols import FloatArray, IntArray
+from consistruct.structures._derivation_kernels import Used
+from consistruct.structures.derivations import PartBatch
 from consistruct.structures.trees import arborescences
 
+if TYPE_CHECKING:
+    from consistruct.structures.dependency_trees import DependencyTrees
+
 __all__ = [
+    "TreeBatch",
     "arc_table",
     "are_trees",
     "best_trees",
     "count_trees",
     "minimum_risk_trees",
     "sample_trees",
+    "tree_at",
     "tree_marginals",
+    "tree_number",
 ]
 
 # Mantissas stay within 2^±128 or so, so that products of two stay within the range of a double.
@@ -64,13 +81,17 @@ LARGEST = 1e10
 def arc_table(n: int) -> IntArray:
     """List the arcs (head, modifier) among the root and n words, (n², 2), smaller sizes first.
 
+    The order is that of the parts of projective trees: one set of features serves both.
+
     >>> arc_table(2).tolist()
-    [[0, 1], [0, 2], [1, 2], [2, 1]]
+    [[0, 1], [2, 1], [1, 2], [0, 2]]
     """
-    rows = [
-        arc for j in range(1, n + 1) for i in range(j) for arc in ([i, j], [j, i])[: 2 if i else 1]
-    ]
-    return np.array(rows, dtype=np.int64).reshape(-1, 2)
+    # the 2j − 1 arcs between j and what is before it: (i, j) and (j, i) in turn, then the root
+    j = np.repeat(np.arange(1, n + 1), 2 * np.arange(1, n + 1) - 1)
+    turn = np.arange(n * n) - (j - 1) ** 2
+    i = j - 1 - turn // 2
+    leftwards = (turn % 2 == 0) & (i > 0)
+    return np.column_stack([np.where(leftwards, j, i), np.where(leftwards, i, j)])
 
 
 def count_trees(n: int, *, single_root: bool = True) -> int:
@@ -97,6 +118,53 @@ def are_trees(heads: ArrayLike, *, single_root: bool = True) -> np.ndarray:
         steps = np.take_along_axis(steps, steps, axis=1)
     n_roots = (above == 0).sum(axis=1)
     return np.asarray(inside & (steps == 0).all(axis=1) & ((n_roots == 1) | (not single_root)))
+
+
+def tree_number(heads: Sequence[int], *, single_root: bool = True) -> int:
+    """Return the number of a tree among `count_trees`, the first head of its code slowest.
+
+    >>> tree_number([2, 0, 2]), tree_at(4, 3)
+    (4, [2, 0, 2])
+    """
+    lowest = int(single_root)
+    number = 0
+    for _, head in _pruned(heads, lambda _, leaf: heads[leaf - 1])[:-1]:
+        number = number * (len(heads) + 1 - lowest) + head - lowest
+    return number
+
+
+def tree_at(number: int, n: int, *, single_root: bool = True) -> list[int]:
+    """Return the heads of the tree of n words that has a number, the inverse of `tree_number`."""
+    lowest = int(single_root)
+    code = [0]
+    for _ in range(n - 1):
+        number, digit = divmod(number, n + 1 - lowest)
+        code.append(digit + lowest)
+    code.reverse()
+    return [head for _, head in sorted(_pruned(code, lambda turn, _: code[turn]))]
+
+
+def _pruned(heads: Sequence[int], head_of: Callable[[int, int], int]) -> list[tuple[int, int]]:
+    """Remove the smallest leaf until none is left; return leaves and heads in this order.
+
+    Parameters
+    ----------
+    heads : list of n int
+        In any order: a word is a leaf once all that it is the head of are gone.
+    head_of : function
+        The head of the leaf that is removed at a turn.
+    """
+    governed = Counter(heads)
+    leaves = [word for word in range(1, len(heads) + 1) if not governed[word]]
+    removed = []
+    for turn in range(len(heads)):
+        leaf = heappop(leaves)
+        head = head_of(turn, leaf)
+        removed.append((leaf, head))
+        governed[head] -= 1
+        if head and not governed[head]:
+            heappush(leaves, head)
+    return removed
 
 
 def tree_marginals(
@@ -143,13 +211,19 @@ def sample_trees(
     array([0, 1])
     """
     flat, cuts = _check_batch(scores, offsets, arcs)
+    return _heads(_drawn_arcs(flat, cuts, arcs, rng, single_root), cuts, arcs)
+
+
+def _drawn_arcs(
+    flat: FloatArray, cuts: IntArray, arcs: IntArray, rng: np.random.Generator, single_root: bool
+) -> FloatArray:
+    """Return indicators of the arcs of drawn trees, (N,)."""
     log_z = np.empty(len(cuts) - 1)
     chosen = np.zeros(len(flat))
-    sizes = _sizes(cuts)
-    uniform = rng.random(int(sizes.sum()))
+    uniform = rng.random(int(_sizes(cuts).sum()))
     _distributions(flat, cuts, arcs, TINY if single_root else 0.0, uniform, log_z, chosen)
     _refuse_no_tree(np.isneginf(log_z))
-    return _heads(chosen, cuts, arcs)
+    return chosen
 
 
 def best_trees(
@@ -161,9 +235,9 @@ def best_trees(
     trees differ, which is exact for integers and otherwise as exact as the sum of the scores is.
 
     >>> import numpy as np
-    >>> best_trees([1.0, 2.0, 0.0, 0.0], [0, 4], arc_table(2))
+    >>> best_trees([1.0, 0.0, 0.0, 2.0], [0, 4], arc_table(2))
     array([2, 0])
-    >>> best_trees([1.0, 2.0, 0.0, 0.0], [0, 4], arc_table(2), single_root=False)
+    >>> best_trees([1.0, 0.0, 0.0, 2.0], [0, 4], arc_table(2), single_root=False)
     array([0, 0])
     """
     flat, cuts = _check_batch(scores, offsets, arcs)
@@ -181,13 +255,88 @@ def minimum_risk_trees(
     scores. Forbidden arcs stay forbidden: a tree may have use for an arc of probability zero.
 
     >>> import numpy as np
-    >>> minimum_risk_trees([1.0, 2.0, 0.0, 0.0], [0, 4], arc_table(2))
+    >>> minimum_risk_trees([1.0, 0.0, 0.0, 2.0], [0, 4], arc_table(2))
     array([2, 0])
     """
     flat = np.asarray(scores, dtype=np.float64)
     _, shares = tree_marginals(flat, offsets, arcs, single_root=single_root)
     shares[np.isneginf(flat)] = -np.inf
     return best_trees(shares, offsets, arcs, single_root=single_root)
+
+
+class TreeBatch(PartBatch):
+    """Run the programs above on a batch of sentences, arcs with types included.
+
+    The arcs of a tree choose their types independently: an arc weighs the sum (or, for the best
+    tree, the largest) of the weights of its types, and a type has its share of the arc.
+    """
+
+    structure: DependencyTrees
+
+    def _widths(self) -> IntArray:
+        if (self.sizes == 0).any():
+            raise ValueError(
+                f"{self.structure!r} has no label of size 0; leave out empty sentences"
+            )
+        self._arcs = arc_table(int(self.sizes.max(initial=0)))
+        self._cuts = np.concatenate([[0], np.cumsum(self.sizes**2)])
+        return self.structure.n_types * self.sizes**2
+
+    def _by_type(self, scores: ArrayLike) -> FloatArray:
+        return self._flat(scores).reshape(-1, self.structure.n_types)
+
+    def marginals(self, scores: ArrayLike) -> tuple[FloatArray, FloatArray]:
+        typed = self._by_type(scores)
+        total = np.logaddexp.reduce(typed, axis=1)
+        log_z, shares = tree_marginals(
+            total, self._cuts, self._arcs, single_root=self.structure.single_root
+        )
+        return log_z, (shares[:, None] * _type_shares(typed, total)).ravel()
+
+    def best(self, scores: ArrayLike) -> tuple[FloatArray, Used]:
+        typed = self._by_type(scores)
+        largest = typed.max(axis=1)
+        flat, cuts = _check_batch(largest, self._cuts, self._arcs)
+        chosen = np.zeros(len(flat))
+        legal = _best(flat, cuts, self._arcs, self.structure.single_root, chosen)
+        taken = np.flatnonzero(chosen > 0)
+        sentence = np.searchsorted(cuts, taken, side="right") - 1
+        best = np.bincount(sentence, flat[taken], minlength=len(legal))
+        return np.where(legal, best, -np.inf), self._marks(taken, typed.argmax(axis=1)[taken])
+
+    def k_best(self, scores: ArrayLike, k: int) -> tuple[FloatArray, Used]:
+        """Raise: no recursion lists these trees without ambiguity, so that none ranks them."""
+        raise CapabilityError(
+            self.structure, "projective", "k_best", "sample trees, or use projective=True"
+        )
+
+    def sample(self, scores: ArrayLike, draws: int, rng: np.random.Generator) -> Used:
+        typed = self._by_type(scores)
+        total = np.logaddexp.reduce(typed, axis=1)
+        # the same sentences once for each draw, as one batch
+        sizes = np.tile(self.sizes, draws)
+        many, cuts = _check_batch(
+            np.tile(total, draws), np.concatenate([[0], np.cumsum(sizes**2)]), self._arcs
+        )
+        chosen = _drawn_arcs(many, cuts, self._arcs, rng, self.structure.single_root)
+        taken = np.flatnonzero(chosen > 0)
+        below = np.cumsum(_type_shares(typed, total)[taken % max(len(total), 1)], axis=1)
+        # the last sum may round to less than one; a type of share zero is never chosen
+        kinds = (rng.random((len(taken), 1)) * below[:, -1:] >= below).sum(axis=1)
+        marks = np.zeros((len(many), self.structure.n_types), dtype=np.int8)
+        marks[taken, kinds] = 1
+        return marks.reshape(draws, self.offsets[-1])
+
+    def _marks(self, taken: IntArray, kinds: IntArray) -> Used:
+        """Return marks of all parts, (N,), for arcs and their types."""
+        used = np.zeros(self.offsets[-1], dtype=np.int8)
+        used[taken * self.structure.n_types + kinds] = 1
+        return used
+
+
+def _type_shares(typed: FloatArray, total: FloatArray) -> FloatArray:
+    """Return P(type | arc), (N, types); zero where every type is forbidden."""
+    return np.exp(typed - np.where(np.isneginf(total), 0.0, total)[:, None])
 
 
 def _sizes(cuts: IntArray) -> IntArray:
