@@ -24,6 +24,7 @@ from consistruct.learning.files.data.base import (
     bad,
     check_features,
     check_finite,
+    check_fit_width,
     check_gaps,
     kind_of,
     safe_integers,
@@ -169,6 +170,8 @@ class _Archive:
         if like is not None and X.shape[1] != like.n_features:
             fault = f"{X.shape[1]} features, but the model was fitted on {like.n_features}"
             raise bad(self.path, fault)
+        if like is None and sp.issparse(X):
+            check_fit_width(self.path, X.shape[1], y)
         layout = like or Layout(
             "npz",
             X.shape[1],
