@@ -52,7 +52,7 @@ def test_large_integers_that_floats_hold_are_taken():
 
 @pytest.mark.parametrize("kind", ["dense", "sparse"])
 def test_archives_with_such_integers_are_refused(tmp_path, kind):
-    parts = {"X": COLUMN}
+    parts: dict[str, object] = {"X": COLUMN}
     if kind == "sparse":
         parts = {"X_data": COLUMN[:, 0], "X_indices": [0] * 4, "X_indptr": range(5)}
         parts["X_shape"] = [4, 1]

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from consistruct._budgets import FILES
 from consistruct._frames import inexact_integer
 from consistruct._missing import is_missing_label
-from consistruct._validation import check_csr
+from consistruct._validation import check_csr, is_sparse
 from consistruct.exceptions import DataFileError
 from consistruct.learning.files.data.base import (
     DataSet,
@@ -171,7 +171,7 @@ class _Archive:
         if like is not None and X.shape[1] != like.n_features:
             fault = f"{X.shape[1]} features, but the model was fitted on {like.n_features}"
             raise bad(self.path, fault)
-        if like is None and sp.issparse(X):
+        if like is None and is_sparse(X):
             check_fit_width(self.path, X.shape[1], y)
         layout = like or Layout(
             "npz",
