@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 __all__ = [
     "EXACT",
     "as_array",
+    "inexact_integer",
     "is_frame",
     "is_gone",
     "is_missing",
@@ -24,6 +25,7 @@ __all__ = [
     "labels_by_name",
     "labels_in_order",
     "read_frame",
+    "refuse_inexact_integers",
     "refuse_missing_labels",
     "refuse_missing_rows",
     "unmasked",
@@ -117,6 +119,47 @@ def unmasked(values: Any) -> Any:
     numbers = values.dtype.kind in "biuf"
     filled: Any = values.astype(np.float64 if numbers else object)
     return np.asarray(filled.filled(np.nan if numbers else None))
+
+
+def inexact_integer(values: Any) -> int | None:
+    """Return the first whole number of an array that no float holds, or None.
+
+    >>> inexact_integer(np.array([3, 2**60, 2**53 + 1]))
+    9007199254740993
+    """
+    if values.dtype.kind in "iu" and values.dtype.itemsize == 8:
+        large = (values >= EXACT) | (values <= -EXACT if values.dtype.kind == "i" else False)
+        cells = np.unique(values[large]).tolist()
+    elif values.dtype == object:
+        whole = (cell for cell in values.ravel() if isinstance(cell, int | np.integer))
+        cells = [int(cell) for cell in whole if not -EXACT < cell < EXACT]
+    else:
+        return None
+    # beyond 2^1023 there is no float at all
+    return next((n for n in cells if n.bit_length() > 1023 or int(float(n)) != n), None)
+
+
+def refuse_inexact_integers(X: Any) -> None:
+    """Refuse an array with whole numbers that would become other numbers as floats.
+
+    Frames keep such a column as a category; an array has one kind for all of its cells.
+    """
+    if isinstance(X, list | tuple):
+        try:
+            X = np.asarray(X)
+        except ValueError:  # rows of several lengths, which are reported where they are read
+            return
+    if isinstance(X, np.ma.MaskedArray):
+        X = X.compressed()
+    if not isinstance(X, np.ndarray):
+        X = getattr(X, "data", None)  # of sparse arrays: the stored entries
+    number = inexact_integer(X) if isinstance(X, np.ndarray) else None
+    if number is not None:
+        shown = number if number.bit_length() < 256 else f"of {number.bit_length()} bits"
+        raise ValueError(
+            f"X contains a whole number that no float holds exactly, {shown} (an identifier?); "
+            "pass a data frame, which keeps its column as a category, or divide it"
+        )
 
 
 def _plain(series: Any) -> bool:

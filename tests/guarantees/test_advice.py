@@ -170,3 +170,8 @@ def test_merges_find_blocks_in_any_order():
 def test_bad_input_is_one_clear_line(arguments, message):
     with pytest.raises(ValueError, match=message):
         advise(Hamming(2), **arguments)
+
+
+def test_families_of_an_array_are_refused_with_what_to_pass():
+    with pytest.raises(TypeError, match=r"loss must be a consistruct loss .*CostMatrix\(M, rows="):
+        low_rank_truncations(np.eye(3))

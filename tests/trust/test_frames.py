@@ -18,9 +18,9 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from typer.testing import CliRunner
 
 import consistruct as cs
+from consistruct._frames import as_array
 from consistruct.cli import app
 from consistruct.learning import load, read_data, save
-from consistruct._frames import as_array
 
 FRAMES = {
     "pandas": lambda columns: pd.DataFrame(columns),

@@ -313,6 +313,23 @@ def test_a_number_of_classes_that_the_file_cannot_be_about_is_refused(place, tmp
     refused(tmp_path / "model", r"T=10000000; a model file of \d+ bytes may name sizes of up to")
 
 
+def test_the_nodes_of_a_grid_are_bounded_by_what_the_file_can_be_about(tmp_path):
+    """Each side alone may pass, and sides of 60,000 list billions of edges."""
+    loss = cs.losses.Decision(cs.structures.GridPath(2, 2))
+    costs = np.random.default_rng(1).uniform(1, 2, (30, 4))
+    header, arrays = saved(
+        cs.StructuredPredictor(loss, Ridge("linear")).fit(X, costs), tmp_path / "model"
+    )
+    load(tmp_path / "model").predict(X)
+    grid = header["estimator"]["state"]["loss_"]["arguments"]["oracle"]["arguments"]
+    grid |= {"rows": 600, "columns": 600}
+    write(tmp_path / "model", header, arrays)
+    refused(
+        tmp_path / "model",
+        r"rows x columns=360000; a model file of \d+ bytes may name sizes",
+    )
+
+
 def test_what_is_not_fitted_may_have_any_number_of_labels(tmp_path):
     save(TaskLossClassifier(cs.losses.ZeroOne(10**7)), tmp_path / "model")
     assert load(tmp_path / "model").loss == cs.losses.ZeroOne(10**7)

@@ -50,3 +50,41 @@ def test_extreme_index_arrays_do_not_wrap_around():
         check_csr(np.zeros(0), np.zeros(0, int), huge, (2, 3))
     with pytest.raises(ValueError, match="whole numbers, got dtype float64"):
         check_csr([1.0], [0.5], [0, 1], (1, 3))
+
+
+def sparse_file(folder, kind, width, n_classes=2):
+    """Sixty rows that use seven columns and name one far away."""
+    if kind == "svm":
+        lines = [f"{i % n_classes} {i % 7 + 1}:1 {width}:1" for i in range(60)]
+        (folder / "d.svm").write_text("\n".join(lines) + "\n")
+    else:
+        np.savez(
+            folder / "d.npz",
+            X_data=np.ones(60),
+            X_indices=np.arange(60) % 7,
+            X_indptr=np.arange(61),
+            X_shape=np.array([60, width]),
+            y=np.arange(60) % n_classes,
+        )
+    return folder / f"d.{kind}"
+
+
+@pytest.mark.parametrize("kind", ["svm", "npz"])
+@pytest.mark.parametrize(("width", "n_classes"), [(2**27 - 1, 2), (2**24, 30)])
+def test_a_width_whose_fit_exceeds_the_memory_budget_is_refused(tmp_path, kind, width, n_classes):
+    """A few hundred bytes named 134,217,727 columns, and a ridge fit took over 6.5 GB."""
+    needed = 32 * width * n_classes
+    match = (
+        f"a fit on {width} features and {n_classes} classes would take {needed} bytes, but at most "
+        f"{2 * 2**30} are allowed for a file of this size; number the features"
+    )
+    path = sparse_file(tmp_path, kind, width, n_classes)
+    with pytest.raises(DataFileError, match=match) as caught:
+        read_data(path)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", ["svm", "npz"])
+@pytest.mark.parametrize(("width", "n_classes"), [(2**25, 2), (2**20, 20)])
+def test_millions_of_hashed_features_are_read(tmp_path, kind, width, n_classes):
+    assert read_data(sparse_file(tmp_path, kind, width, n_classes)).X.shape == (60, width)

@@ -9,7 +9,7 @@ import numpy as np
 import scipy  # its submodules are imported on use
 from numpy.typing import NDArray
 
-from consistruct.losses.base import Loss
+from consistruct.losses.base import Loss, as_loss
 from consistruct.protocols import FloatArray, IntArray
 from consistruct.structures import Blocks, Dense, Full, Structure
 from consistruct.structures.base import ENUMERATION_LIMIT
@@ -55,6 +55,7 @@ def low_rank_truncations(loss: Loss, *, limit: int | None = MAX_PER_KIND) -> lis
     >>> [family.scores for family in low_rank_truncations(Mixed((3, 3), 0.2))]
     [Blocks(sizes=(3, 3))]
     """
+    loss = as_loss(loss)
     L = loss.matrix()
     weights = loss.predictions.weights()
     root = np.sqrt(weights)[:, None]

@@ -23,7 +23,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from consistruct._frames import as_array, is_table, unmasked
+from consistruct._frames import as_array, is_table, refuse_inexact_integers, unmasked
 from consistruct._validation import is_sparse, is_tensor, on_host, to_dense
 from consistruct.decisions.statistics import Statistic
 from consistruct.learning.encoding.fitted_classes import encoding_for
@@ -186,6 +186,8 @@ def table_inputs(estimator: Any, X: Any, model: Any, *, reset: bool) -> Any:
                 f"X.cpu(), or a model with device=, such as Ridge(device={X.device.type!r})"
             )
         X = on_host(X)
+    if not is_table(X):
+        refuse_inexact_integers(X)
     X = unmasked(X)
     if is_table(X) and not hasattr(X, "sparse"):  # which pandas has if all columns are sparse
         if model.wants_frames and not _fitted_on_arrays(estimator, reset):

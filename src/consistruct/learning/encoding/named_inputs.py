@@ -9,7 +9,7 @@ import narwhals as nw
 import numpy as np
 from sklearn.utils.validation import _check_feature_names
 
-from consistruct._frames import is_frame, is_table
+from consistruct._frames import is_frame, is_table, refuse_inexact_integers
 from consistruct.learning.encoding.frames import InputColumns, concatenated
 
 __all__ = ["named_columns", "named_frame", "table_numbers"]
@@ -58,6 +58,9 @@ def table_numbers(estimator: Any, X: Any, *, reset: bool, keep_missing: bool = F
         whole = table_numbers(estimator, concatenated(X), reset=reset, keep_missing=keep_missing)
         return np.split(whole, np.cumsum(sizes)[:-1])
     fitted: InputColumns | None = None if reset else getattr(estimator, "columns_", None)
+    if not is_table(X):
+        for part in X if isinstance(X, list | tuple) else [X]:
+            refuse_inexact_integers(part)
     if is_table(X):
         values = named_columns(estimator, X, reset=reset)
     elif _is_matrix(X) and (X.dtype == object or (fitted is not None and fitted.encoded)):

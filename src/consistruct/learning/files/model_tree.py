@@ -327,8 +327,11 @@ class Decoder:
         What was not learned may name any size: a fit bounds it by the data.
         """
         most = FILES.model_sizes(self.file_bytes)
-        for field in sorted(_SIZES & set(arguments)):
-            value = arguments[field]
+        sides = {field: arguments[field] for field in sorted(_SIZES & set(arguments))}
+        if all(type(sides.get(field)) is int for field in ("rows", "columns")):
+            # a grid lists its nodes: two sides of 60,000 are 4 billion
+            sides["rows x columns"] = sides["rows"] * sides["columns"]
+        for field, value in sides.items():
             sizes = [size for size in np.ravel([value]).tolist() if type(size) is int]
             if sum(map(abs, sizes)) > most:
                 raise ModelFileError(

@@ -25,6 +25,7 @@ __all__ = [
     "bad",
     "check_features",
     "check_finite",
+    "check_fit_width",
     "check_gaps",
     "is_number",
     "kind_of",
@@ -279,6 +280,32 @@ def check_features(path: Path, n_features: int, line: int | None = None) -> None
             f"{n_features} features, but at most {FILES.features} are read; number the features "
             "that occur from 1, or hash them",
             line=line,
+        )
+
+
+def check_fit_width(path: Path, n_features: int, y: NDArray[Any] | None) -> None:
+    """Refuse a sparse table whose linear fit would take far more memory than the file accounts for.
+
+    The width is a number, and 32·classes·width bytes of weights follow from it. A file with at
+    least as many bytes as columns may name all of them; a narrower one has the memory that a file
+    of its size may take, about 30 million columns for two classes.
+    """
+    size = path.stat().st_size
+    if n_features <= size:
+        return
+    classes = 1
+    if y is not None and y.ndim == 2:
+        classes = y.shape[1]
+    elif y is not None and y.dtype.kind != "f":  # numbers are one output
+        classes = len(np.unique(y))
+    needed, budget = FILES.weight_bytes * max(classes, 2) * n_features, FILES.inflated(size)
+    if needed > budget:
+        outputs = f" and {classes} classes" if classes > 1 else ""
+        raise bad(
+            path,
+            f"a fit on {n_features} features{outputs} would take {needed} bytes, but at most "
+            f"{budget} are allowed for a file of this size; number the features that occur from 1, "
+            "or hash them",
         )
 
 

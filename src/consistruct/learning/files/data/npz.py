@@ -14,8 +14,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from consistruct._budgets import FILES
-from consistruct._frames import is_missing_label
-from consistruct._validation import check_csr
+from consistruct._frames import inexact_integer, is_missing_label
+from consistruct._validation import check_csr, is_sparse
 from consistruct.exceptions import DataFileError
 from consistruct.learning.files.data.base import (
     DataSet,
@@ -24,6 +24,7 @@ from consistruct.learning.files.data.base import (
     bad,
     check_features,
     check_finite,
+    check_fit_width,
     check_gaps,
     kind_of,
     safe_integers,
@@ -169,6 +170,8 @@ class _Archive:
         if like is not None and X.shape[1] != like.n_features:
             fault = f"{X.shape[1]} features, but the model was fitted on {like.n_features}"
             raise bad(self.path, fault)
+        if like is None and is_sparse(X):
+            check_fit_width(self.path, X.shape[1], y)
         layout = like or Layout(
             "npz",
             X.shape[1],
@@ -212,6 +215,7 @@ class _Archive:
                     f"{self._name('X')} must be a matrix of numbers, got {X.dtype} of shape "
                     f"{X.shape}",
                 )
+            self._refuse_inexact("X", X)
             # float32 stays: half the memory, and the estimators take it
             X = X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
             check_finite(self.path, X)
@@ -226,6 +230,7 @@ class _Archive:
         if data.dtype.kind not in "biuf":
             fault = f"{self._name('X_data')} must contain real numbers, got dtype {data.dtype}"
             raise bad(self.path, fault)
+        self._refuse_inexact("X_data", data)
         indices, indptr, shape = (self._integers(stem) for stem in stems[1:])
         try:
             n_rows, n_columns = (int(side) for side in shape)
@@ -243,6 +248,14 @@ class _Archive:
             sparse.indices, sparse.indptr = indices.astype(np.int32), indptr.astype(np.int32)
         sparse.sort_indices()
         return sparse
+
+    def _refuse_inexact(self, stem: str, values: NDArray[Any]) -> None:
+        """Refuse inputs that would become other numbers as floats; an array has no categories."""
+        number = inexact_integer(values)
+        if number is not None:
+            fault = f"{self._name(stem)} contains {number}, which no float holds exactly"
+            remedy = "divide it, or write identifiers to a CSV or Parquet table"
+            raise bad(self.path, f"{fault}; {remedy}, which keeps them as categories")
 
     def _labels(self, n: int) -> tuple[NDArray[Any] | None, str]:
         request = self.request

@@ -20,6 +20,7 @@ from consistruct.learning.files.data.base import (
     bad,
     check_features,
     check_finite,
+    check_fit_width,
     check_gaps,
     kind_of,
     label_column,
@@ -79,6 +80,8 @@ def read_svmlight(path: Path, request: Request) -> DataSet:
             X, groups = X[kept], None if groups is None else groups[kept]
             fields, lines = [fields[i] for i in kept], array("q", [lines[i] for i in kept])
     y, label_names = _labels(path, fields, lines, request)
+    if request.like is None:
+        check_fit_width(path, X.shape[1], y)
     layout = request.like or Layout(
         "svmlight",
         X.shape[1],
