@@ -49,8 +49,9 @@ class Segments(Derivations):
     >>> space.n_labels, space.width
     (152, 24)
     >>> start, end, kind = space.parts.T
-    >>> theta = np.where((end - start == 2) & (kind == 1), 1.0, 0.0)[None]
-    >>> space.decode(theta)  # type 1 at tokens 1 and 3, each with a second token (2: continues)
+    >>> pairs = (end - start == 2) & (start % 2 == 1)  # tokens 1 and 2, tokens 3 and 4
+    >>> theta = np.where(pairs & (kind == 1), 1.0, 0.0)[None]
+    >>> space.decode(theta)  # type 1 begins at tokens 1 and 3, and 2 means that it goes on
     array([[0, 1, 2, 1, 2]])
 
     References
