@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import consistruct as cs
 from consistruct.distributed import Folder
 from consistruct.exceptions import DataFileError
 from consistruct.learning import read_data
@@ -40,6 +41,10 @@ def column(path, **options):
         (["1,862", "12,345,678", "7"], [1862.0, 12345678.0, 7.0]),
         (["1,862.50", "3.25", "7"], [1862.5, 3.25, 7.0]),
         (["1.862.000", "2.000.500", "3.000.000"], [1862000.0, 2000500.0, 3000000.0]),
+        (["1 862", "12 345 678", "7"], [1862.0, 12345678.0, 7.0]),
+        (["1'862", "12'345'678.5", "7"], [1862.0, 12345678.5, 7.0]),
+        (["1 862,5", "3,25", "-1 000,0"], [1862.5, 3.25, -1000.0]),
+        (["1\u202f862", "12\u00a0345", "7"], [1862.0, 12345.0, 7.0]),
     ],
 )
 def test_numbers_with_one_reading_are_read(tmp_path, kind, cells, values):
@@ -57,6 +62,10 @@ def test_numbers_with_one_reading_are_read(tmp_path, kind, cells, values):
         (["7.12.2023", "25.12.2023"], ["2023-12-07", "2023-12-25"]),
         (["2023/12/07", "2023/12/25"], ["2023-12-07", "2023-12-25"]),
         (["2023-12-07", "2023-12-25"], ["2023-12-07", "2023-12-25"]),
+        (["07 Dec 2023", "1 jan 2024"], ["2023-12-07", "2024-01-01"]),
+        (["07 December 2023", "1 January 2024"], ["2023-12-07", "2024-01-01"]),
+        (["Dec 7, 2023", "May 25, 2023"], ["2023-12-07", "2023-05-25"]),
+        (["2023-01", "2023-12", "1999-04"], ["2023-01-01", "2023-12-01", "1999-04-01"]),
     ],
 )
 def test_dates_with_one_reading_are_read(tmp_path, cells, months):
@@ -102,6 +111,42 @@ def test_day_or_month_first_is_stated_and_read_with_an_option(tmp_path):
     assert "--date-format '%d/%m/%Y'" in stated
     days = np.array(["2023-12-07", "2023-02-01"], dtype="datetime64[D]").astype(int).tolist()
     assert column(path, date_format="%d/%m/%Y")[1:] == (days, [])
+
+
+@pytest.mark.parametrize(
+    ("cells", "looks", "form", "first"),
+    [
+        (["25/12/23", "07/11/23"], "dates with two-digit years", "%d/%m/%y", "2023-12-25"),
+        (["07-12-23", "01-02-23"], "dates with two-digit years", "%m-%d-%y", "2023-07-12"),
+        (["2010-11", "2011-12"], "months or seasons", "%Y-%m", "2010-11-01"),
+    ],
+)
+def test_short_years_and_seasons_are_stated_and_read_with_an_option(
+    tmp_path, cells, looks, form, first
+):
+    path = written(tmp_path, a=cells)
+    _, found, (stated,) = column(path)
+    assert found == cells
+    assert f"column 'a' looks like {looks} ('{cells[0]}')" in stated
+    assert "--date-format '" in stated
+    assert f"'{form}'" in stated
+    assert column(path, date_format=form)[1][0] == np.datetime64(first).astype(int)
+    with pytest.warns(UserWarning, match=f"column 'a' looks like {looks}.*convert it to dates"):
+        InputColumns.fit(pd.DataFrame({"a": cells}))
+
+
+@pytest.mark.parametrize("cells", [["020 123", "030 456"], ["12 34", "5 678"], ["1 862'000", "7"]])
+def test_spaces_that_are_not_between_thousands_stay_words(tmp_path, cells):
+    assert column(written(tmp_path, a=cells))[1] == cells
+
+
+def test_frames_read_thousands_and_months_as_files_do():
+    frame = pd.DataFrame({"a": ["1 862", "7"], "b": ["2023-01", "2023-02"]})
+    columns, values = InputColumns.fit(frame)
+    assert columns.kinds == ("number", "date")
+    january = np.datetime64("2023-01-01").astype(int)
+    assert values.tolist() == [[1862.0, january], [7.0, january + 31]]
+    assert columns.read(frame).tolist() == values.tolist()
 
 
 def test_words_among_numbers_are_stated_and_read_as_missing(tmp_path):
@@ -235,3 +280,26 @@ def test_categories_of_frames_with_nearly_as_many_values_as_rows_are_stated(valu
         UserWarning, match="column 'who' has 50 different values in 50 rows.*drop it"
     ):
         InputColumns.fit(pd.DataFrame({"who": values}))
+
+
+@pytest.mark.parametrize("model", ["auto", "boosting"])
+def test_words_that_all_differ_have_no_influence_in_files_and_frames(tmp_path, model):
+    rng = np.random.default_rng(0)
+    columns = {"who": [f"name {i}" for i in range(80)], "a": rng.normal(size=80)}
+    columns["town"] = rng.choice(["Rome", "Oslo"], 80)
+    frame, y = pd.DataFrame(columns), (rng.random(80) < 0.5).astype(int)
+
+    def decided(X, later):
+        fitted = cs.TaskLossClassifier("zero-one", model, random_state=0).fit(X, y)
+        return fitted.expected_losses(later)
+
+    with pytest.warns(UserWarning, match="column 'who' has 80 different .*take nothing from it"):
+        kept = decided(frame, frame.assign(who="name 3"))
+    without = decided(frame.drop(columns="who"), frame.drop(columns="who"))
+    assert np.array_equal(kept, without)
+    frame.assign(y=y).to_csv(tmp_path / "d.csv", index=False)
+    with pytest.warns(UserWarning, match="column 'who' is dropped: every row has a different"):
+        data = read_data(tmp_path / "d.csv", target="y")
+    assert np.array_equal(decided(data.X, data.X), without)
+    tokens = InputColumns.of_array(frame.to_numpy(dtype=object))
+    assert tokens.as_numbers(frame.to_numpy(dtype=object)).shape == (80, 3)  # a and two towns

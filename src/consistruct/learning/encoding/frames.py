@@ -23,6 +23,7 @@ from consistruct.learning.encoding.cells import as_words, listed_cells, series_c
 from consistruct.learning.encoding.text_columns import (
     CellError,
     TextColumn,
+    is_unique,
     many_values_note,
     read_text_column,
 )
@@ -308,6 +309,8 @@ def _described(name: str, column: TextColumn) -> Column:
     if column.kind == "category":
         counts = Counter(str(value) for value in column.values if not is_gone(value))
         words = sorted(counts, key=lambda word: (-counts[word], word))
+        if is_unique(list(counts.elements())):  # as in `Columns`: no indicators of names
+            words = []
         return Column(name, "category", tuple(words))
     present = column.values[~np.isnan(column.values)]
     mean, scale = 0.0, 1.0

@@ -1,9 +1,10 @@
 """Columns of text as people write them: numbers, dates, categories, missing cells.
 
 One rule for files and data frames. What has a single reading is read: ``3,7`` beside ``12,25``,
-``1,862.50``, ISO dates, ``25/12/2023`` beside ``07/12/2023``. What has several stays a category,
-with a note that states what it looks like and which option reads it. A later column is read with
-the decimal sign and the date format that were found first, never by a fresh look at its cells.
+``1,862.50``, ``1 862``, ISO dates, ``25/12/2023`` beside ``07/12/2023``, ``01 Jan 2023``. What has
+several stays a category, with a note that states what it looks like and which option reads it. A
+later column is read with the decimal sign and the date format that were found first, never by a
+fresh look at its cells.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ from numpy.typing import NDArray
 from consistruct._frames import EXACT, is_missing
 
 __all__ = [
-    "LEAST_ROWS",
     "CellError",
     "TextColumn",
     "is_number_cell",
+    "is_unique",
     "loses_digits",
     "many_values_note",
     "read_text_column",
@@ -45,11 +46,35 @@ _ISO_DATE = re.compile(
 )
 _OFFSET = re.compile(r"([+-])(\d{2}):?(\d{2})$", re.ASCII)
 _CLOCK = r"( \d{1,2}:\d{2}(:\d{2})?)?"
-_LOCAL_DATE = re.compile(r"\d{1,2}([/.-])\d{1,2}\1\d{4}" + _CLOCK, re.ASCII)
-_YEAR_FIRST = re.compile(r"\d{4}([/.])\d{1,2}\1\d{1,2}" + _CLOCK, re.ASCII)
-# decimal sign → a number with it, perhaps with the other sign between thousands
+# A date as people write it, its separator in group 1 and perhaps a clock time after it, and the
+# formats that may read it. English names of months need no order of day and month.
+_DATES = [
+    (re.compile(pattern + _CLOCK, re.ASCII), forms)
+    for pattern, forms in (
+        (r"\d{1,2}([/.-])\d{1,2}\1\d{4}", ("%d{}%m{}%Y", "%m{}%d{}%Y")),
+        (r"\d{4}([/.])\d{1,2}\1\d{1,2}", ("%Y{}%m{}%d",)),
+        (r"\d{1,2}([ /.-])[A-Za-z]{3}\1\d{4}", ("%d{}%b{}%Y",)),
+        (r"\d{1,2}([ /.-])[A-Za-z]{4,9}\1\d{4}", ("%d{}%B{}%Y",)),
+        (r"[A-Za-z]{3}( )\d{1,2}, \d{4}", ("%b{}%d,{}%Y",)),
+        (r"[A-Za-z]{4,9}( )\d{1,2}, \d{4}", ("%B{}%d,{}%Y",)),
+        (r"(?:18|19|20|21)\d{2}(-)\d{2}", ("%Y{}%m",)),
+    )
+]
+# 25/12/23 leaves the century open, and often which number is the year: never read unasked
+_SHORT_YEAR = re.compile(r"\d{1,2}([/.-])\d{1,2}\1\d{2}" + _CLOCK, re.ASCII)
+_SHORT_YEAR_FORMS = ("%d{}%m{}%y", "%m{}%d{}%y", "%y{}%m{}%d")
+_SEASON = re.compile(r"\d{2}(\d{2})-(\d{2})", re.ASCII)
+# Between thousands: spaces (also those that do not break a line) and apostrophes, which are never
+# decimal signs. A group of zeros before them is no number: 020 123 is a telephone's.
+_GAPS = " \u00a0\u2009\u202f'\u2019"
+_ONE_GAP = re.compile(rf"(?<=\d)[{_GAPS}](?=\d{{3}})")
+# decimal sign → a number with it, perhaps with the other sign or with gaps between thousands
 _NUMBER = {
-    sign: re.compile(rf"[+-]?(\d{{1,3}}({other}\d{{3}})+|\d+)?({own}\d*)?([eE][+-]?\d+)?", re.ASCII)
+    sign: re.compile(
+        rf"[+-]?(\d{{1,3}}({other}\d{{3}})+|[1-9]\d{{0,2}}([{_GAPS}])\d{{3}}(\3\d{{3}})*|\d+)?"
+        rf"({own}\d*)?([eE][+-]?\d+)?",
+        re.ASCII,
+    )
     for sign, own, other in ((".", r"\.", ","), (",", ",", r"\."))
 }
 
@@ -170,13 +195,18 @@ def _as_numbers(
         return TextColumn("number", _spread(plain, gone), decimal=".")
     # Thousands are one reading of "1,862" and decimals the other: read where only one is left
     readings = {sign: found for sign in signs if (found := _numbers(present, sign)) is not None}
-    if len(readings) != 1:
+    if not readings or not _agree(list(readings.values())):
         return None
-    ((sign, numbers),) = readings.items()
+    sign, numbers = next(iter(readings.items()))
     # one 1,5 among whole numbers is more likely a slip than the notation of the column
     if decimal is None and sign == "," and _share_with_signs(present) < MOSTLY:
         return None
     return TextColumn("number", _spread(numbers, gone), decimal=sign)
+
+
+def _agree(readings: Sequence[NDArray[np.float64]]) -> bool:
+    """Whether all readings are the same numbers, as of ``1 862`` with either decimal sign."""
+    return all(np.array_equal(readings[0], other) for other in readings)
 
 
 def _share_with_signs(cells: Sequence[str]) -> float:
@@ -215,7 +245,8 @@ def _numbers(cells: Sequence[str], decimal: str) -> NDArray[np.float64] | None:
     pattern, other = _NUMBER[decimal], "," if decimal == "." else "."
     if not all(any(map(str.isdigit, cell)) and pattern.fullmatch(cell) for cell in cells):
         return None
-    return _plain_numbers([cell.replace(other, "").replace(",", ".") for cell in cells])
+    plain = [_ONE_GAP.sub("", cell).replace(other, "").replace(",", ".") for cell in cells]
+    return _plain_numbers(plain)
 
 
 # --- dates ---
@@ -241,26 +272,36 @@ def _date_formats(cells: Sequence[str]) -> list[str]:
     if all(map(_ISO_DATE.fullmatch, cells)):
         return [ISO]
     readings = _local_formats(cells)
-    return readings if len(readings) == 1 else []
+    return readings if len(readings) == 1 and not _are_seasons(cells) else []
 
 
 def _local_formats(cells: Sequence[str]) -> list[str]:
     """Formats other than ISO's that read all cells; one day above 12 decides which comes first."""
-    for pattern, orders in (
-        (_LOCAL_DATE, ("%d{}%m{}%Y", "%m{}%d{}%Y")),
-        (_YEAR_FIRST, ("%Y{}%m{}%d",)),
-    ):
-        matches = [pattern.fullmatch(cell) for cell in cells]
-        notations = {
-            (match[1], match[2] and (" %H:%M:%S" if match[3] else " %H:%M"))
-            for match in matches
-            if match
-        }
-        if all(matches) and len(notations) == 1:
-            sign, clock = notations.pop()
-            forms = [order.format(sign, sign) + (clock or "") for order in orders]
-            return [form for form in forms if _days(cells, form) is not None]
+    for pattern, orders in _DATES:
+        if forms := _readings(cells, pattern, orders):
+            return forms
     return []
+
+
+def _readings(cells: Sequence[str], pattern: re.Pattern[str], orders: Sequence[str]) -> list[str]:
+    """The formats among `orders` that read all cells, if these are written alike."""
+    matches = [pattern.fullmatch(cell) for cell in cells]
+    notations = {
+        (match[1], match[2] and (" %H:%M:%S" if match[3] else " %H:%M"))
+        for match in matches
+        if match
+    }
+    if not all(matches) or len(notations) != 1:
+        return []
+    sign, clock = notations.pop()
+    forms = [order.format(sign, sign) + (clock or "") for order in orders]
+    return [form for form in forms if _days(cells, form) is not None]
+
+
+def _are_seasons(cells: Sequence[str]) -> bool:
+    """Whether 2011-12 and the like may each be a year and the next one instead of a month."""
+    matches = [_SEASON.fullmatch(cell) for cell in cells]
+    return all(match and (int(match[1]) + 1) % 100 == int(match[2]) for match in matches)
 
 
 def _days(cells: Sequence[str], form: str) -> NDArray[np.float64] | None:
@@ -355,6 +396,16 @@ def _note(name: str, present: Sequence[str], decimal: str | None, options: bool)
             f"column {name!r} looks like dates with the day or the month first "
             f"({present[0]!r}) and is read as categories; {remedy}"
         )
+    if len(forms) == 1 or (forms := _readings(present, _SHORT_YEAR, _SHORT_YEAR_FORMS)):
+        what = "months or seasons" if _are_seasons(present) else "dates with two-digit years"
+        shown = " or ".join(f"'{form}'" for form in forms)
+        remedy = f"--date-format {shown} reads it"
+        if not options:
+            remedy = f"convert it to dates, of the format {shown}"
+        return (
+            f"column {name!r} looks like {what} ({present[0]!r}) and is read as categories; "
+            f"{remedy}"
+        )
     among = _words_among(present)
     if among is not None:
         what, distinct = among
@@ -384,10 +435,26 @@ def many_values_note(name: str, present: Sequence[Any], *, options: bool) -> str
     if len(present) < LEAST_ROWS or n_values <= MANY_VALUES * len(present):
         return None
     remedy = f"leave it out with --columns {name}=drop" if options else "drop it"
+    if n_values == len(present):
+        return (
+            f"column {name!r} has {n_values} different values in {n_values} rows, such as "
+            f"{present[0]!r}; models take nothing from it, so {remedy}, unless steps of your own "
+            "read it"
+        )
     return (
         f"column {name!r} has {n_values} different values in {len(present)} rows, such as "
         f"{present[0]!r}, and is read as categories; {remedy} if they are names"
     )
+
+
+def is_unique(cells: Sequence[Any]) -> bool:
+    """Whether the words of a column differ in all rows that have one, as names do.
+
+    >>> is_unique([f"patient {n}" for n in range(20)]), is_unique(["Rome", "Oslo"])
+    (True, False)
+    """
+    present = [cell for cell in cells if cell is not None]
+    return len(set(present)) == len(present) >= LEAST_ROWS
 
 
 def _words_among(present: Sequence[str]) -> tuple[str, list[str]] | None:
@@ -400,7 +467,8 @@ def _words_among(present: Sequence[str]) -> tuple[str, list[str]] | None:
         )
 
     def is_date(cell: str) -> bool:
-        return bool(_ISO_DATE.fullmatch(cell) or _LOCAL_DATE.fullmatch(cell))
+        patterns = [_ISO_DATE, *(pattern for pattern, _ in _DATES)]
+        return any(pattern.fullmatch(cell) for pattern in patterns)
 
     for what, fits in (("numbers", is_number), ("dates", is_date)):
         words = [cell for cell in present if not fits(cell)]

@@ -24,6 +24,7 @@ from sklearn.preprocessing import (
     StandardScaler,
 )
 
+from consistruct.learning.encoding.text_columns import is_unique
 from consistruct.protocols import FloatArray
 
 __all__ = ["Columns", "TreeNumbers"]
@@ -45,6 +46,9 @@ class Columns:
         missing value of their own (`pandas.NA`).
     many : tuple of column names or positions
         Categories of too many values for boosting to take them as such.
+    unique : tuple of column names or positions
+        Words of which each occurs once, such as names: no model takes them, since nothing that is
+        learned of one is about a later row.
     sparse, missing : bool
     n_columns : int
     """
@@ -57,6 +61,7 @@ class Columns:
     n_columns: int
     mixed: tuple[Any, ...] = ()
     many: tuple[Any, ...] = ()
+    unique: tuple[Any, ...] = ()
 
     @classmethod
     def of(cls, X: Any) -> Columns:
@@ -83,15 +88,20 @@ class Columns:
         }
         missing = bool(X.isna().any(axis=None)) if hasattr(X, "isna") else True
         held = [(names[i], columns[i]) for i, kind in enumerate(kinds) if kind == "category"]
+        unique = tuple(name for name, column in held if is_unique(words(column).tolist()))
+        held = [(name, column) for name, column in held if name not in unique]
         mixed = tuple(name for name, column in held if _is_mixed(name, column))
         many = tuple(name for name, column in held if len(set(words(column))) > MOST_CODES)
-        numbers, categories, dates = picked.values()
-        return cls(numbers, categories, dates, False, missing, width, mixed, many)
+        numbers, _, dates = picked.values()
+        categories = tuple(name for name, _ in held)
+        if not (numbers or categories or dates):  # a table of names alone leaves nothing else
+            unique, categories = (), unique
+        return cls(numbers, categories, dates, False, missing, width, mixed, many, unique)
 
     @property
     def plain(self) -> bool:
         """Whether every column holds numbers."""
-        return not self.categories and not self.dates
+        return not self.categories and not self.dates and not self.unique
 
     def for_trees(self) -> Any:
         """A transformer for trees, which take missing values and codes; None if not needed."""

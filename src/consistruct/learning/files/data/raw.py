@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from consistruct._frames import EXACT
-from consistruct.learning.encoding.text_columns import LEAST_ROWS, CellError, read_text_column
+from consistruct.learning.encoding.text_columns import CellError, is_unique, read_text_column
 from consistruct.learning.files.data.base import Layout, Request, bad
 
 __all__ = [
@@ -156,12 +156,12 @@ def raw_table(
                 kind, reason = "drop", "it is empty"
             elif distinct == 1 and len(present) == len(column.values):
                 kind, reason = "drop", "it has a single value"
-            elif kind == "category" and distinct == len(present) >= LEAST_ROWS:
+            elif kind == "category" and is_unique(present.tolist()):
                 kind, reason = "drop", "every row has a different value"
         if kind == "drop" and column.kind == "category" and len(present) and column.note:
             warnings.warn(
-                f"column {name!r} is dropped: {reason}, such as {present[0]!r}; keep it with "
-                f"--columns {name}=category"
+                f"column {name!r} is dropped: {reason}, such as {present[0]!r}; keep it for steps "
+                f"of your own with --columns {name}=category"
                 if "different values" in column.note
                 else f"{column.note} (dropped now: {reason})",
                 stacklevel=2,
