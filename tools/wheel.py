@@ -28,8 +28,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 DIST = ROOT / "dist"
-# bytes of the wheel; the aim of 1 MB is missed: 560 files of plain source, compressed one by one
-LARGEST = 1_500_000
+# bytes of the wheel; the aim of 1 MB is missed: 530 files of plain source, compressed one by one,
+# and two rooms more (decisions, derivations) until learning and calibration are shorter
+LARGEST = 1_550_000
 VERSIONS = range(11, 20)  # of Python 3
 TOGETHER = 2  # environments at a time
 # the package is found where it was installed, never in the source tree
