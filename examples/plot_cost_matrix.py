@@ -1,6 +1,6 @@
 """
 A cost matrix: low-cost mistakes instead of fewer mistakes
-=======================================================
+==========================================================
 
 Patients are sorted into four levels; ``examples/triage_costs.csv`` states what each confusion
 costs. A model trained for the costs is no more accurate than logistic regression, but its

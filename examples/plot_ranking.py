@@ -1,6 +1,6 @@
 """
 Rankings: sorted by a score that was learned for NDCG
-====================================================
+=====================================================
 
 Queries of different lengths, items with features and relevance grades. Regressing the grades
 treats a query full of junk like one with treasures; the targets of the NDCG loss weigh each item

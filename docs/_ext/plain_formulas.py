@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-CODE = re.compile(r"(``.*?``|`.*?`|\*\w[^*\n]*\w\*(?!\w))")
+# what is markup: the star of a list, **bold**, code and *emphasis*
+CODE = re.compile(r"(^ *\* |\*\*[^*\n]+\*\*|``.*?``|`.*?`|\*\w[^*\n]*\w\*(?!\w))")
 
 # several `Loss`s, `share`²: reStructuredText wants a separator
 TOUCHING = re.compile(r"(?<!`)(`\w+`)(?=[\w²³])")

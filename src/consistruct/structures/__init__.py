@@ -16,10 +16,13 @@ chains         `Chain` on `Product`, packed batches in `ragged`         Hamming,
 sets           `SetSizes` on `Subsets`                                  F-beta
 orders         `Positions` on `Permutations`                            NDCG, precision, Spearman
 pair_orders    `PairOrder`, `PairDiscount` on `Permutations`            Kendall, average precision
-graphs         `Graph` on `Product`: grids, any pairwise model           Hamming, with neighbors
+graphs         `Graph` on `Product`: grids, any pairwise model          Hamming, with neighbors
 matchings      `Matchings` on `Permutations`                            matching, footrule
 derivations    `Derivations` on `DerivedLabels`: any recursion          wrong parts
-segments, dependency_trees, spans, alignments: recursions written out   wrong parts
+segments,      `Segments`, `DependencyTrees`: recursions written out    wrong parts
+dependency_trees
+spans,         `Spans`, `Alignments`: the same                          wrong parts
+alignments
 decisions      `Decisions` on what an `Oracle` finds                    regret of decisions
 paths, trees,  the ready-made oracles
 selections
