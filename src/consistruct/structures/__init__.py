@@ -3,31 +3,31 @@
 A structure gives every prediction ŷ a row F_ŷ and so scores ⟨F_ŷ, θ⟩. Losses are expressed in one
 (`loss.score_space`), surrogates train θ, and decisions are `space.decode(theta)`.
 
-============== ======================================================== ============================
-file           structures, their labels                                 losses that they express
-============== ======================================================== ============================
-base           `Structure`, `FiniteLabels`: what one must write
-operators      Gram operators and linear maps
-bases          `Centered`, `Orthonormalized`: any structure otherwise
-classes        `Full`, `Blocks` on `Classes`                            0-1, block
-dense          `Dense` on `Classes` or any small label set              any cost matrix
-parts          `Separable` on `Product`                                 Hamming
-chains         `Chain` on `Product`, packed batches in `ragged`         Hamming, with transitions
-sets           `SetSizes` on `Subsets`                                  F-beta
-orders         `Positions` on `Permutations`                            NDCG, precision, Spearman
-pair_orders    `PairOrder`, `PairDiscount` on `Permutations`            Kendall, average precision
-graphs         `Graph` on `Product`: grids, any pairwise model          Hamming, with neighbors
-matchings      `Matchings` on `Permutations`                            matching, footrule
-derivations    `Derivations` on `DerivedLabels`: any recursion          wrong parts
-segments,      `Segments`, `DependencyTrees`: recursions written out    wrong parts
-dependency_trees
-spans,         `Spans`, `Alignments`: the same                          wrong parts
-alignments
-decisions      `Decisions` on what an `Oracle` finds                    regret of decisions
-paths, trees,  the ready-made oracles
+================ ====================================================== ==========================
+file             structures, their labels                               losses that they express
+================ ====================================================== ==========================
+base             `Structure`, `FiniteLabels`: what one must write
+operators        Gram operators and linear maps
+bases            `Centered`, `Orthonormalized`: any structure otherwise
+classes          `Full`, `Blocks` on `Classes`                          0-1, block
+dense            `Dense` on `Classes` or any small label set            any cost matrix
+parts            `Separable` on `Product`                               Hamming
+chains           `Chain` on `Product`, packed batches in `ragged`       Hamming, with transitions
+sets             `SetSizes` on `Subsets`                                F-beta
+orders           `Positions` on `Permutations`                          NDCG, precision, Spearman
+pair_orders      `PairOrder`, `PairDiscount` on `Permutations`          Kendall, average precision
+graphs           `Graph` on `Product`: grids, any pairwise model        Hamming, with neighbors
+matchings        `Matchings` on `Permutations`                          matching, footrule
+derivations      `Derivations` on `DerivedLabels`: any recursion        wrong parts
+segments         `Segments`: types, lengths, transitions                wrong segments
+dependency_trees `DependencyTrees`: arcs that may cross or not          wrong heads
+spans            `Spans`: labeled binary trees                          wrong spans
+alignments       `Alignments`: monotone, with gaps                      wrong links
+decisions        `Decisions` on what an `Oracle` finds                  regret of decisions
+paths, trees,    the ready-made oracles
 selections
-registry       `STRUCTURES`, `ORACLES`, `parse_scores`
-============== ======================================================== ============================
+registry         `STRUCTURES`, `ORACLES`, `parse_scores`
+================ ====================================================== ==========================
 
 Examples
 --------
