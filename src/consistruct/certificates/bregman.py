@@ -32,7 +32,7 @@ from typing import Any
 
 from consistruct.certificates.exact import (
     Refused,
-    distribution,
+    by_pair,
     dot,
     ends,
     exact_text,
@@ -41,6 +41,7 @@ from consistruct.certificates.exact import (
     log_up,
     matrix,
     number,
+    pair_and_distribution,
     vector,
 )
 from consistruct.certificates.statement import Statement, matrix_statement
@@ -133,10 +134,7 @@ class Problem:
 
 def check_upper(problem: Problem, document: Any, eps: Fraction, upper: Fraction) -> None:
     """Refuse unless a distribution and scores that predict j show the upper end."""
-    i, j = (integer(c, 0, problem.k - 1) for c in document["pair"])
-    q = distribution(document["distribution"], problem.m)
-    if dot(problem.gap(i, j), q) < eps:
-        raise Refused(f"label {j} is not worse than {i} by eps under this distribution")
+    _, j, q = pair_and_distribution(document, problem.gap, problem.k, eps)
     value = problem.excess(j, q, number(document["threshold"], "threshold"))
     if value > upper:
         raise Refused(f"the point has the value {float(value)!r}, above upper")
@@ -144,10 +142,7 @@ def check_upper(problem: Problem, document: Any, eps: Fraction, upper: Fraction)
 
 def check_lower(problem: Problem, document: Any, eps: Fraction, lower: Fraction) -> None:
     """Refuse unless every pair that reaches eps is bounded."""
-    proofs = {}
-    for proof in document["pairs"]:
-        i, j = (integer(c, 0, problem.k - 1) for c in proof["pair"])
-        proofs[i, j] = proof
+    proofs = by_pair(document["pairs"], problem.k)
     for j in range(problem.k):
         for i in range(problem.k):
             if max(problem.gap(i, j)) < eps:

@@ -35,6 +35,7 @@ from typing import Any
 
 from consistruct.certificates.exact import (
     Refused,
+    by_pair,
     distribution,
     dot,
     ends,
@@ -44,6 +45,7 @@ from consistruct.certificates.exact import (
     log_up,
     matrix,
     number,
+    pair_and_distribution,
     vector,
 )
 from consistruct.certificates.statement import NO_MEASURE, Statement, matrix_statement
@@ -160,11 +162,8 @@ class Problem:
 
 def check_upper(problem: Problem, document: Any, eps: Fraction, upper: Fraction) -> None:
     """Refuse unless q, and p that predicts j though i is better by eps under q, show the end."""
-    i, j = (integer(c, 0, problem.k - 1) for c in document["pair"])
-    q = distribution(document["distribution"], problem.m)
+    _, j, q = pair_and_distribution(document, problem.gap, problem.k, eps)
     p = distribution(document["estimate"], problem.m, "estimate")
-    if dot(problem.gap(i, j), q) < eps:
-        raise Refused(f"label {j} is not worse than {i} by eps under this distribution")
     others = [c for c in range(problem.k) if c != j]
     if any(dot(problem.row(c, j), p) > 0 for c in others):
         raise Refused(f"the estimate does not predict label {j}")
@@ -188,10 +187,7 @@ def check_lower(problem: Problem, document: Any, eps: Fraction, lower: Fraction)
         if not problem.excludes(j, item["w"]):
             raise Refused(f"label {j} may be predicted")
         excluded.add(j)
-    proofs = {}
-    for proof in document["pairs"]:
-        i, j = (integer(c, 0, problem.k - 1) for c in proof["pair"])
-        proofs[i, j] = proof
+    proofs = by_pair(document["pairs"], problem.k)
     for j in range(problem.k):
         for i in range(problem.k):
             if j in excluded or max(problem.gap(i, j)) < eps:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
 from typing import Any
@@ -18,6 +18,7 @@ from typing import Any
 __all__ = [
     "RATIONAL",
     "Refused",
+    "by_pair",
     "combination_or_direction",
     "decimal_text",
     "distribution",
@@ -37,6 +38,7 @@ __all__ = [
     "log_up",
     "matrix",
     "number",
+    "pair_and_distribution",
     "product",
     "projection_kernel",
     "solve_integers",
@@ -124,6 +126,26 @@ def ends(document: dict[str, Any]) -> tuple[Fraction, Fraction, Fraction]:
     if eps <= 0:
         raise Refused("eps must be positive")
     return eps, lower, upper
+
+
+def pair_and_distribution(
+    document: dict[str, Any], gap: Callable[[int, int], list[Any]], k: int, eps: Fraction
+) -> tuple[int, int, list[Fraction]]:
+    """Return i, j and q of the upper end: j is worse than i by ε in expectation, or it is refused.
+
+    `gap(i, j)` is L_j − L_i, one number for each true label.
+    """
+    i, j = label_pair(document["pair"], k)
+    rise = gap(i, j)
+    q = distribution(document["distribution"], len(rise))
+    if dot(rise, q) < eps:
+        raise Refused(f"label {j} is not worse than {i} by eps under this distribution")
+    return i, j, q
+
+
+def by_pair(proofs: Iterable[Any], k: int) -> dict[tuple[int, int], Any]:
+    """Return what a document says of each pair of k labels, by the pair."""
+    return {label_pair(proof["pair"], k): proof for proof in proofs}
 
 
 # --- vectors and matrices -------------------------------------------------------------------------

@@ -28,13 +28,13 @@ from typing import Any
 
 from consistruct.certificates.exact import (
     Refused,
-    distribution,
     dot,
     ends,
     integer,
     integer_dot,
     integers,
     number,
+    pair_and_distribution,
     vector,
 )
 from consistruct.certificates.statement import NO_MEASURE, Statement, matrix_statement
@@ -223,10 +223,7 @@ def check_lower(problem: Problem, document: Any, eps: Fraction, lower: Fraction)
 
 def check_upper(problem: Problem, document: Any, eps: Fraction, upper: Fraction) -> None:
     """Refuse unless one distribution and scores that predict j show the upper end."""
-    i, j = (integer(c, 0, problem.k - 1) for c in document["pair"])
-    q = distribution(document["distribution"], problem.k)
-    if dot(problem.gap(j, i), q) < eps:
-        raise Refused(f"label {j} is not worse than {i} by eps under this distribution")
+    _, j, q = pair_and_distribution(document, lambda i, j: problem.gap(j, i), problem.k, eps)
     scores = [x * problem.unit for x in vector(document["scores"], problem.k, "scores")]
     value = dot(problem.risks(scores, j), q) - problem.optimum_below(q, document["coupling"])
     if value > upper:

@@ -35,13 +35,13 @@ from typing import Any
 
 from consistruct.certificates.exact import (
     Refused,
-    distribution,
     dot,
     ends,
     exact_text,
     integer,
     matrix,
     number,
+    pair_and_distribution,
     vector,
 )
 from consistruct.certificates.statement import NO_MEASURE, Statement, matrix_statement
@@ -164,10 +164,7 @@ class Problem:
 
 def check_upper(problem: Problem, document: Any, eps: Fraction, upper: Fraction) -> None:
     """Refuse unless a distribution and scores that predict j show the upper end."""
-    i, j = (integer(c, 0, problem.k - 1) for c in document["pair"])
-    q = distribution(document["distribution"], problem.m)
-    if dot(problem.gap(i, j), q) < eps:
-        raise Refused(f"label {j} is not worse than {i} by eps under this distribution")
+    _, j, q = pair_and_distribution(document, problem.gap, problem.k, eps)
     tied = [integer(c, 0, problem.k - 1) for c in document["tied"]]
     if j not in tied or len(set(tied)) < len(tied):
         raise Refused("tied labels must be distinct and contain j")
