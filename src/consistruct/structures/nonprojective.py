@@ -61,7 +61,6 @@ __all__ = [
     "are_trees",
     "best_trees",
     "count_trees",
-    "minimum_risk_trees",
     "sample_trees",
     "tree_at",
     "tree_marginals",
@@ -244,24 +243,6 @@ def best_trees(
     chosen = np.zeros(len(flat))
     _refuse_no_tree(~_best(flat, cuts, arcs, single_root, chosen))
     return _heads(chosen, cuts, arcs)
-
-
-def minimum_risk_trees(
-    scores: ArrayLike, offsets: ArrayLike, arcs: IntArray, *, single_root: bool = True
-) -> IntArray:
-    """Return the tree of fewest expected head errors under p for each sentence: heads, (Σ n,).
-
-    E[number of wrong heads] = n − Σ_m P(head(m) → m), so that it is the best tree for marginals as
-    scores. Forbidden arcs stay forbidden: a tree may have use for an arc of probability zero.
-
-    >>> import numpy as np
-    >>> minimum_risk_trees([1.0, 0.0, 0.0, 2.0], [0, 4], arc_table(2))
-    array([2, 0])
-    """
-    flat = np.asarray(scores, dtype=np.float64)
-    _, shares = tree_marginals(flat, offsets, arcs, single_root=single_root)
-    shares[np.isneginf(flat)] = -np.inf
-    return best_trees(shares, offsets, arcs, single_root=single_root)
 
 
 class TreeBatch(PartBatch):
